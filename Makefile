@@ -1,0 +1,47 @@
+# One script is the truth for developer and CI: `make test` on a fresh clone does everything.
+
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+INPUTS := pyproject.toml constraints.txt
+PIP     = $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
+
+.DEFAULT_GOAL := help
+.PHONY: help setup setup-dev quickstart check test format dist clean
+
+help:            ## what can be made
+	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
+
+setup: $(VENV)/.ready            ## .venv with everything a user runs (again only when its inputs change)
+setup-dev: $(VENV)/.ready-dev
+
+$(BIN)/python:
+	$(PYTHON) -m venv $(VENV)
+
+# All requirements in one command each, so that the constraint file always decides which torch is taken.
+$(VENV)/.ready: $(INPUTS) | $(BIN)/python
+	$(PIP) -e '.[all]'
+	@touch $@
+
+$(VENV)/.ready-dev: $(INPUTS) | $(BIN)/python
+	$(PIP) -e '.[all,dev]'
+	@touch $(VENV)/.ready $@
+
+check: setup-dev            ## format, lint, types, tests: what CI runs
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest
+
+test: check            ## from a fresh clone: set up, then check
+
+format: setup-dev            ## format and mend what ruff can mend
+	$(BIN)/ruff format .
+	$(BIN)/ruff check --fix .
+
+dist: setup-dev            ## wheel and source archive in dist/
+	$(BIN)/python -m build --no-isolation
+
+clean:            ## remove what make made
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
