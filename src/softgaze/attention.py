@@ -1,0 +1,390 @@
+"""Attention: weights = softmax(score(query, keys)), context = weights · values (Bahdanau, Luong 2015; Vaswani 2017).
+
+Every model of the package looks through `attend`. This file knows nothing of words, layers, training or search.
+
+Letters: B batch, H heads, Q queries, K keys, D width. Batch first.
+A mask is boolean, **True = may look**, broadcastable to (B, H, Q, K). A query that may look nowhere has weights of 0.
+"""
+
+import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+ScoreFunction = Callable[[Tensor, Tensor], Tensor]  # query (…, Q, D), keys (…, K, D) -> scores (…, Q, K)
+Look = Callable[[Tensor, Tensor], Tensor]  # weights (…, Q, K), values (…, K, D) -> the weights to use instead
+
+
+class Attended(NamedTuple):
+    """What one attention gave; `weights` is None where the fused kernel ran, which never has them."""
+
+    context: Tensor  # (…, Q, D)
+    weights: Tensor | None  # (…, Q, K)
+
+
+def dot(query: Tensor, keys: Tensor) -> Tensor:
+    """q · k (Luong 2015, eq. 8, `dot`)."""
+    return query @ keys.transpose(-2, -1)
+
+
+def scaled_dot(query: Tensor, keys: Tensor) -> Tensor:
+    """q · k / √D (Vaswani 2017, eq. 1): without the root, wide vectors saturate the softmax."""
+    return dot(query / math.sqrt(query.shape[-1]), keys)
+
+
+def cosine(query: Tensor, keys: Tensor) -> Tensor:
+    """cos(q, k): the angle alone, between −1 and 1, so its softmax is never sharp."""
+    return dot(F.normalize(query, dim=-1), F.normalize(keys, dim=-1))
+
+
+FUSED_SCALES: dict[ScoreFunction, float | None] = {dot: 1.0, scaled_dot: None}  # None is the kernel's own 1/√D
+
+
+def attend(
+    query: Tensor,
+    keys: Tensor,
+    values: Tensor,
+    mask: Tensor | None = None,
+    *,
+    score: ScoreFunction = scaled_dot,
+    weighting: Tensor | None = None,
+    dropout: float = 0.0,
+    need_weights: bool = False,
+    look: Look | None = None,
+) -> Attended:
+    """Look at `keys` with `query` and bring back the weighted sum of `values`.
+
+    `weighting` multiplies the weights after the softmax (Luong's local-p). `look` is shown the weights and returns
+    those to use. When nobody asks for weights, the fastest kernel runs; a test holds the two paths equal.
+    """
+    check_shapes(query, keys, values, mask)
+    if score in FUSED_SCALES and weighting is None and look is None and not need_weights:
+        scale = FUSED_SCALES[score]
+        context = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, dropout_p=dropout, scale=scale)
+        return Attended(context, None)
+
+    weights = masked_softmax(score(query, keys), mask)  # (…, Q, K)
+    if weighting is not None:
+        weights = weights * weighting
+    if look is not None:
+        weights = look(weights, values)
+    kept = F.dropout(weights, dropout) if dropout else weights
+    return Attended(kept @ values, weights)
+
+
+def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
+    """Softmax over the keys that may be seen; a row without any is zero, and so is its gradient."""
+    if mask is None:
+        return scores.softmax(-1)
+    # The lowest finite number, not −inf: a row of −inf would be NaN forwards and backwards.
+    hidden = ~mask
+    lowest = torch.finfo(scores.dtype).min
+    return scores.masked_fill(hidden, lowest).softmax(-1).masked_fill(hidden, 0.0)
+
+
+def check_shapes(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> None:
+    """Say in one sentence what does not fit, before torch says it in forty lines."""
+    if min(query.ndim, keys.ndim, values.ndim) < 2:
+        raise ValueError("query, keys and values need at least two dimensions: (…, Q, D), (…, K, D), (…, K, D)")
+    if keys.shape[-2] != values.shape[-2]:
+        raise ValueError(f"every key needs a value: {keys.shape[-2]} keys, {values.shape[-2]} values")
+    if mask is None:
+        return
+    if mask.dtype != torch.bool:
+        raise ValueError(f"a mask is boolean, True = may look; this one is {mask.dtype}")
+    rows, columns = query.shape[-2], keys.shape[-2]
+    fits = mask.ndim >= 2 and mask.shape[-1] in (1, columns) and mask.shape[-2] in (1, rows)
+    if not fits:
+        raise ValueError(f"the mask is {tuple(mask.shape)} but must fit {rows} queries × {columns} keys")
+
+
+# --- masks: the only builders -----------------------------------------------------------------------------------
+
+
+def padding_mask(lengths: Tensor, size: int) -> Tensor:
+    """(B,) lengths -> (B, 1, 1, K): look at the real items of each sequence, not at what fills it up."""
+    places = torch.arange(size, device=lengths.device)
+    return (places < lengths[:, None])[:, None, None, :]
+
+
+def causal_mask(queries: int, keys: int | None = None, device: torch.device | None = None) -> Tensor:
+    """(1, 1, Q, K): never look ahead. The last query sees every key, so a cache of earlier keys fits too."""
+    keys = queries if keys is None else keys
+    allowed = torch.ones(queries, keys, dtype=torch.bool, device=device)
+    return allowed.tril(keys - queries)[None, None]
+
+
+def window_mask(centers: Tensor, size: int, reach: int) -> Tensor:
+    """(B, Q) centres -> (B, 1, Q, K): look at most `reach` places to either side of each query's centre."""
+    return (distances(centers, size).abs() <= reach)[:, None]
+
+
+def distances(centers: Tensor, size: int) -> Tensor:
+    """How far each of `size` places lies from each centre: (B, Q) -> (B, Q, K)."""
+    return torch.arange(size, device=centers.device) - centers[..., None]
+
+
+# --- learned scores ---------------------------------------------------------------------------------------------
+
+
+class Score(nn.Module):
+    """A score in two parts: `keys` depends on the memory alone and is computed once; `compare` runs per query."""
+
+    def __init__(self, query_width: int, key_width: int) -> None:
+        super().__init__()
+
+    def keys(self, memory: Tensor) -> Tensor:
+        """What is compared with the queries: (…, K, D) -> (…, K, D')."""
+        return memory
+
+    def compare(self, query: Tensor, keys: Tensor) -> Tensor:
+        """(…, Q, D) and prepared keys -> scores (…, Q, K)."""
+        raise NotImplementedError
+
+    def forward(self, query: Tensor, memory: Tensor) -> Tensor:
+        """Both parts at once: what `attend` calls when it is given the module itself."""
+        return self.compare(query, self.keys(memory))
+
+
+class SameWidth(Score):
+    """A score without parameters, which can only compare vectors of one width."""
+
+    def __init__(self, query_width: int, key_width: int) -> None:
+        super().__init__(query_width, key_width)
+        if query_width != key_width:
+            name = type(self).__name__
+            raise ValueError(f"the {name} score needs one width, not queries of {query_width} and keys of {key_width}")
+
+
+class Dot(SameWidth):
+    """q · k."""
+
+    compare = staticmethod(dot)
+
+
+class ScaledDot(SameWidth):
+    """q · k / √D."""
+
+    compare = staticmethod(scaled_dot)
+
+
+class Cosine(SameWidth):
+    """cos(q, k)."""
+
+    compare = staticmethod(cosine)
+
+
+class General(Score):
+    """qᵀ W k (Luong 2015, eq. 8, `general`): W learns what to ask for. Folded into the keys, it is a dot product."""
+
+    compare = staticmethod(dot)
+
+    def __init__(self, query_width: int, key_width: int) -> None:
+        super().__init__(query_width, key_width)
+        self.bilinear = nn.Linear(key_width, query_width, bias=False)
+
+    def keys(self, memory: Tensor) -> Tensor:
+        """W k."""
+        projected: Tensor = self.bilinear(memory)
+        return projected
+
+
+class Additive(Score):
+    """vᵀ tanh(W q + U k) (Bahdanau 2015, A.1.2)."""
+
+    def __init__(self, query_width: int, key_width: int) -> None:
+        super().__init__(query_width, key_width)
+        self.query_part = nn.Linear(query_width, query_width, bias=False)
+        self.key_part = nn.Linear(key_width, query_width, bias=False)
+        self.vector = nn.Linear(query_width, 1, bias=False)
+
+    def keys(self, memory: Tensor) -> Tensor:
+        """U k."""
+        projected: Tensor = self.key_part(memory)
+        return projected
+
+    def compare(self, query: Tensor, keys: Tensor) -> Tensor:
+        """The sum has every query meet every key: (…, Q, K, D) for a moment."""
+        met = torch.tanh(self.query_part(query).unsqueeze(-2) + keys.unsqueeze(-3))
+        scores: Tensor = self.vector(met).squeeze(-1)
+        return scores
+
+
+class Concat(Additive):
+    """vᵀ tanh(W [q; k]) (Luong 2015, eq. 8, `concat`): W's two halves are the additive W and U, with a bias."""
+
+    def __init__(self, query_width: int, key_width: int) -> None:
+        super().__init__(query_width, key_width)
+        self.key_part = nn.Linear(key_width, query_width, bias=True)
+
+
+class Location(Score):
+    """W q (Luong 2015, eq. 9): where to look, said by the query alone; the keys only say how many places there are."""
+
+    def __init__(self, query_width: int, key_width: int, places: int = 1024) -> None:
+        super().__init__(query_width, key_width)
+        self.places = nn.Linear(query_width, places, bias=False)
+
+    def compare(self, query: Tensor, keys: Tensor) -> Tensor:
+        """Scores of the first K places."""
+        size, limit = keys.shape[-2], self.places.out_features
+        if size > limit:
+            raise ValueError(f"the location score knows {limit} places and was shown {size}")
+        return F.linear(query, self.places.weight[:size])
+
+
+SCORES: dict[str, type[Score]] = {
+    "dot": Dot,
+    "scaled-dot": ScaledDot,
+    "cosine": Cosine,
+    "general": General,
+    "additive": Additive,
+    "concat": Concat,
+    "location": Location,
+}
+
+
+# --- windows: where a query may look at all (Luong 2015, §3.2) --------------------------------------------------
+
+
+class Windowed(NamedTuple):
+    """A mask, and what to multiply the weights by after the softmax."""
+
+    mask: Tensor  # (B, 1, Q, K)
+    weighting: Tensor | None  # (B, 1, Q, K)
+
+
+class Everywhere(nn.Module):
+    """Global attention: every real key."""
+
+    def __init__(self, query_width: int, reach: int) -> None:
+        super().__init__()
+        self.reach = reach
+
+    def forward(self, query: Tensor, positions: Tensor, mask: Tensor) -> Windowed:
+        """query (B, 1, Q, D) at target `positions` (B, Q), over keys with the padding `mask` (B, 1, 1, K)."""
+        return Windowed(mask, None)
+
+
+class LocalMonotonic(Everywhere):
+    """local-m: the centre of word t is place t, as if both sentences ran in step."""
+
+    def forward(self, query: Tensor, positions: Tensor, mask: Tensor) -> Windowed:
+        """Only a mask."""
+        return Windowed(mask & window_mask(positions, mask.shape[-1], self.reach), None)
+
+
+class LocalPredictive(Everywhere):
+    """local-p: the centre is S · sigmoid(vᵀ tanh(W q)), and a Gaussian around it lowers what lies far (eq. 9, 10).
+
+    The Gaussian comes after the softmax, so these weights sum to less than 1. Through it, the centre learns.
+    """
+
+    def __init__(self, query_width: int, reach: int) -> None:
+        super().__init__(query_width, reach)
+        self.predict = nn.Sequential(
+            nn.Linear(query_width, query_width, bias=False), nn.Tanh(), nn.Linear(query_width, 1, bias=False)
+        )
+
+    def forward(self, query: Tensor, positions: Tensor, mask: Tensor) -> Windowed:
+        """Both a mask and a weighting."""
+        length = mask.sum(-1)  # (B, 1, 1): of the real source, whatever it was padded to
+        centers = (length * self.predict(query).squeeze(-1).sigmoid()).squeeze(1)  # (B, Q)
+        size, deviation = mask.shape[-1], self.reach / 2
+        bell = torch.exp(-0.5 * (distances(centers, size) / deviation) ** 2)
+        return Windowed(mask & window_mask(centers, size, self.reach), bell[:, None])
+
+
+WINDOWS: dict[str, type[Everywhere]] = {"global": Everywhere, "local-m": LocalMonotonic, "local-p": LocalPredictive}
+
+
+# --- many heads -------------------------------------------------------------------------------------------------
+
+
+class KeysValues(NamedTuple):
+    """A memory as the heads of one layer see it: computed once, appended to while decoding."""
+
+    keys: Tensor  # (B, G, K, D/H), where G ≤ H heads of keys and values are shared by groups of query heads
+    values: Tensor
+
+    def append(self, more: "KeysValues") -> "KeysValues":
+        """These and then `more`, along K."""
+        return KeysValues(torch.cat([self.keys, more.keys], -2), torch.cat([self.values, more.values], -2))
+
+
+Rotate = Callable[[Tensor, Any], Tensor]  # vectors (B, H, N, D/H), their places (N,) -> the vectors turned
+
+
+def as_is(vectors: Tensor, places: Tensor | None) -> Tensor:
+    """The rotation of a model that does not rotate."""
+    return vectors
+
+
+class MultiHead(nn.Module):
+    """MultiHead(Q, K, V) = [head₁; …; head_H] W, each head attending in a width of D/H (Vaswani 2017, §3.2.2).
+
+    `rotate(vectors, places)` turns queries and keys by their place (rotary positions). Fewer `key_heads` than `heads`
+    is grouped-query attention: smaller caches, and one key head is multi-query.
+    """
+
+    def __init__(
+        self,
+        width: int,
+        heads: int,
+        key_heads: int | None = None,
+        dropout: float = 0.0,
+        rotate: Rotate = as_is,
+    ) -> None:
+        super().__init__()
+        key_heads = key_heads or heads
+        if width % heads:
+            raise ValueError(f"a width of {width} cannot be divided among {heads} heads")
+        if heads % key_heads:
+            raise ValueError(f"{heads} heads cannot share {key_heads} key heads evenly")
+        self.heads, self.key_heads, self.dropout, self.rotate = heads, key_heads, dropout, rotate
+        shared_width = width // heads * key_heads
+        self.query = nn.Linear(width, width)
+        self.key = nn.Linear(width, shared_width)
+        self.value = nn.Linear(width, shared_width)
+        self.output = nn.Linear(width, width)
+
+    def remember(self, memory: Tensor, places: Tensor | None = None) -> KeysValues:
+        """Keys and values of `memory` (B, K, D), whose items stand at `places` (K,)."""
+        keys = split_heads(self.key(memory), self.key_heads)
+        return KeysValues(self.rotate(keys, places), split_heads(self.value(memory), self.key_heads))
+
+    def forward(
+        self,
+        query: Tensor,
+        memory: KeysValues,
+        mask: Tensor | None = None,
+        *,
+        places: Tensor | None = None,
+        need_weights: bool = False,
+        look: Look | None = None,
+    ) -> Attended:
+        """Context (B, Q, D) for `query` (B, Q, D), whose items stand at `places` (Q,); weights (B, H, Q, K)."""
+        heads = self.rotate(split_heads(self.query(query), self.heads), places)  # (B, H, Q, D/H)
+        keys, values = (self.for_each_head(part) for part in memory)
+        dropout = self.dropout if self.training else 0.0
+        context, weights = attend(heads, keys, values, mask, dropout=dropout, need_weights=need_weights, look=look)
+        return Attended(self.output(join_heads(context)), weights)
+
+    def for_each_head(self, shared: Tensor) -> Tensor:
+        """(B, G, K, D/H) -> (B, H, K, D/H)."""
+        group = self.heads // self.key_heads
+        return shared if group == 1 else shared.repeat_interleave(group, dim=1)
+
+
+def split_heads(vectors: Tensor, heads: int) -> Tensor:
+    """(B, N, D) -> (B, H, N, D/H)."""
+    batch, size, width = vectors.shape
+    return vectors.view(batch, size, heads, width // heads).transpose(1, 2)
+
+
+def join_heads(vectors: Tensor) -> Tensor:
+    """(B, H, N, D/H) -> (B, N, D)."""
+    return vectors.transpose(1, 2).flatten(2)

@@ -1,0 +1,49 @@
+"""Every model family of the package. `MODELS` is the whole registry."""
+
+import inspect
+from typing import Any
+
+from softgaze.errors import UsageError, did_you_mean, pick
+from softgaze.models.base import Memory, Place, Seq2Seq, Source, State, Step, Watch
+from softgaze.models.conv import Conv
+from softgaze.models.rnn import RNN, BahdanauRNN, LuongRNN
+from softgaze.models.transformer import Transformer
+
+__all__ = ["MODELS", "Memory", "Place", "Seq2Seq", "Source", "State", "Step", "Watch", "build", "options"]
+
+MODELS: dict[str, type[Seq2Seq]] = {
+    "rnn": RNN,
+    "rnn-bahdanau": BahdanauRNN,
+    "rnn-luong": LuongRNN,
+    "conv": Conv,
+    "transformer": Transformer,
+}
+
+
+def build(
+    arch: str, size: str = "tiny", *, source_vocabulary: int, target_vocabulary: int | None = None, **chosen: Any
+) -> Seq2Seq:
+    """A fresh model: `arch` and `size` are names, `chosen` overrides any of the model's own options.
+
+    One vocabulary for both sides unless `target_vocabulary` is given.
+    """
+    model = pick("arch", arch, MODELS)
+    numbers: dict[str, Any] = {**pick(f"size of {arch}", size, model.sizes)}
+    known = options(model)
+    for name in chosen:
+        if name not in known:
+            raise UsageError(f"{arch} has no option {name!r}; {did_you_mean(name, known)}")
+    return model(source_vocabulary, target_vocabulary or source_vocabulary, **{**numbers, **chosen})
+
+
+def options(model: type[Seq2Seq]) -> dict[str, inspect.Parameter]:
+    """Every keyword a model takes, its own before those it hands on to its base."""
+    found: dict[str, inspect.Parameter] = {}
+    for owner in model.__mro__:
+        if "__init__" not in vars(owner):
+            continue
+        parameters = inspect.signature(vars(owner)["__init__"]).parameters.values()
+        found = {each.name: each for each in parameters if each.kind is each.KEYWORD_ONLY} | found
+        if not any(each.kind is each.VAR_KEYWORD for each in parameters):
+            break
+    return found

@@ -1,0 +1,164 @@
+"""The protocol every model speaks: encode → Memory, start → State, step → Step. Search and training know only this.
+
+A model implements three methods: `encode`, `start` and `advance`. `advance` reads any number of target tokens from any
+state, so one token (a search step) and a whole sentence (teacher forcing) are the same code; the rest is written here.
+
+Letters: B batch, S source length, T target length, D width, V vocabulary, H heads.
+"""
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+from functools import partial
+from typing import Any, ClassVar, NamedTuple, Protocol, Self
+
+import torch
+from torch import Tensor, nn
+
+from softgaze.attention import Look
+from softgaze.symbols import PAD
+
+
+class Source(NamedTuple):
+    """A padded batch of whatever a model reads."""
+
+    values: Tensor  # (B, S) token ids
+    lengths: Tensor  # (B,) how many of them are real
+
+    @classmethod
+    def of(cls, sentences: Sequence[Sequence[int]], device: torch.device | str | None = None) -> "Source":
+        """Pad lists of token ids to one length."""
+        if not sentences:
+            raise ValueError("a batch needs at least one source")
+        lengths = [len(sentence) for sentence in sentences]
+        rows = [[*sentence] + [PAD] * (max(lengths) - len(sentence)) for sentence in sentences]
+        source = cls(torch.tensor(rows, dtype=torch.long), torch.tensor(lengths))
+        check_source(source)
+        return cls(source.values.to(device), source.lengths.to(device))
+
+
+class Memory(NamedTuple):
+    """What the encoder understood: a set of vectors to look at."""
+
+    values: Tensor  # (B, S, D)
+    mask: Tensor  # (B, 1, 1, S), True = may look
+    extra: tuple[Tensor, ...] = ()  # batch-first tensors of the model's own, such as an RNN's last state
+
+
+class State(Protocol):
+    """Where a decoder stands: the memory, and what it has read of the target so far."""
+
+    def reorder(self, index: Tensor) -> Self:
+        """The same state with batch rows chosen (dropped, repeated, permuted) by `index`. All that search needs."""
+
+
+class Step(NamedTuple):
+    """What the decoder says after one more token."""
+
+    logits: Tensor  # (B, V)
+    state: Any  # the model's own State
+    weights: Tensor  # (B, H, S) of the last cross-attention; a model without attention has no heads: H = 0
+
+
+class Advance(NamedTuple):
+    """What the decoder says after T more tokens, before the output layer."""
+
+    features: Tensor  # (B, T, D)
+    state: Any
+    weights: Tensor | None  # (B, H, T, S) of the last cross-attention, when asked for
+
+
+class Place(NamedTuple):
+    """Which attention a watch is looking at."""
+
+    kind: str  # "encoder", "decoder" or "cross"
+    layer: int
+    first: int  # the target position of the first query row: 0 in a parallel pass, t at step t
+
+
+class Watch(Protocol):
+    """The seam between models and whoever wants to see, or change, where they look."""
+
+    def __call__(self, place: Place, weights: Tensor, values: Tensor) -> Tensor:
+        """Shown weights (B, H, Q, K) over values (B, H, K, D), return the weights to use: the same ones to leave it."""
+
+
+def look_at(watch: Watch | None, kind: str, layer: int, first: Tensor | int = 0) -> Look | None:
+    """The `look` of one attention; None when nobody watches, which keeps the fast path.
+
+    Only then is `first` turned into a number, since asking a tensor for its number waits for the device.
+    """
+    return None if watch is None else partial(watch, Place(kind, layer, int(first)))
+
+
+class Seq2Seq(nn.Module, ABC):
+    """A model that reads a source and writes a target, one token at a time or all at once."""
+
+    sizes: ClassVar[dict[str, dict[str, int]]]
+    output: nn.Module  # features (…, D) -> logits (…, V)
+
+    @abstractmethod
+    def encode(self, source: Source, watch: Watch | None = None) -> Memory:
+        """Read the source."""
+
+    @abstractmethod
+    def start(self, memory: Memory) -> Any:
+        """The state before the first target token."""
+
+    @abstractmethod
+    def advance(self, tokens: Tensor, state: Any, watch: Watch | None = None, *, need_weights: bool = False) -> Advance:
+        """Read target `tokens` (B, T) on from `state`."""
+
+    def step(self, token: Tensor, state: Any, watch: Watch | None = None) -> Step:
+        """One more token (B,)."""
+        features, state, weights = self.advance(token[:, None], state, watch, need_weights=True)
+        assert weights is not None
+        return Step(self.output(features[:, 0]), state, weights[:, :, 0])
+
+    def decode(self, memory: Memory, target: Tensor, watch: Watch | None = None) -> Tensor:
+        """Features (B, T, D) for every prefix of `target` (B, T): teacher forcing, all steps at once."""
+        return self.advance(target, self.start(memory), watch).features
+
+    def forward(self, source: Source, target: Tensor, watch: Watch | None = None) -> Tensor:
+        """Logits (B, T, V) of the token that follows each prefix of `target` (B, T), which starts with BEGIN."""
+        logits: Tensor = self.output(self.decode(self.encode(source, watch), target, watch))
+        return logits
+
+
+def choose(tree: Any, index: Tensor) -> Any:
+    """Choose batch rows of every tensor in nested (named) tuples: what each State's `reorder` does."""
+    if isinstance(tree, Tensor):
+        return tree.index_select(0, index)
+    parts = [choose(part, index) for part in tree]
+    return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+
+
+def check_source(source: Source, vocabulary: int | None = None) -> None:
+    """Refuse what no encoder can read: nothing, an empty sentence, an id outside the vocabulary."""
+    if torch.compiler.is_compiling():  # data-dependent questions cannot be asked while a graph is traced
+        return
+    values, lengths = source
+    if values.ndim < 2 or lengths.shape != values.shape[:1]:
+        raise ValueError(f"a source is (B, S) with (B,) lengths, not {tuple(values.shape)} with {tuple(lengths.shape)}")
+    if values.shape[0] == 0:
+        raise ValueError("a batch needs at least one source")
+    if bool((lengths < 1).any()):
+        empty = int((lengths < 1).nonzero()[0])
+        raise ValueError(f"source {empty} of the batch is empty; every source needs at least one token")
+    if int(lengths.max()) > values.shape[1]:
+        raise ValueError(f"a length of {int(lengths.max())} exceeds the {values.shape[1]} tokens that are there")
+    if vocabulary is not None:
+        check_tokens("source", values, vocabulary)
+
+
+def check_tokens(side: str, tokens: Tensor, vocabulary: int) -> None:
+    """Ids must lie inside the vocabulary."""
+    if torch.compiler.is_compiling():
+        return
+    if tokens.dtype != torch.long or tokens.ndim != 2:
+        raise ValueError(f"{side} tokens are (B, N) of torch.long, not {tuple(tokens.shape)} of {tokens.dtype}")
+    if tokens.shape[1] == 0:
+        raise ValueError(f"the {side} has no tokens")
+    low, high = (int(edge) for edge in tokens.aminmax())
+    if low < 0 or high >= vocabulary:
+        wrong = low if low < 0 else high
+        raise ValueError(f"{side} token {wrong} is outside the vocabulary of {vocabulary}")

@@ -1,0 +1,313 @@
+"""The Transformer (Vaswani 2017): self-attention, cross-attention and feed-forward blocks, stacked.
+
+Pre- or post-norm, LayerNorm or RMSNorm, ReLU / GELU / SwiGLU, any positions: each is one entry of a dictionary below.
+"""
+
+import math
+from collections.abc import Callable
+from typing import ClassVar, NamedTuple, Self, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softgaze.attention import KeysValues, Look, MultiHead, Rotate, as_is, causal_mask, padding_mask
+from softgaze.errors import pick
+from softgaze.models.base import (
+    Advance,
+    Memory,
+    Seq2Seq,
+    Source,
+    Watch,
+    check_source,
+    check_tokens,
+    choose,
+    look_at,
+)
+from softgaze.models.embeddings import embeddings
+from softgaze.positions import POSITIONS
+
+# --- the parts of a block ---------------------------------------------------------------------------------------
+
+NORMS: dict[str, Callable[[int], nn.Module]] = {
+    "layer": nn.LayerNorm,
+    "rms": lambda width: nn.RMSNorm(width, eps=1e-6),
+}
+
+
+class PreNorm(nn.Module):
+    """x + f(norm(x)): trains without care (Xiong 2020); the stack needs a norm at its end."""
+
+    ends_normed = False
+
+    def __init__(self, norm: nn.Module, dropout: float) -> None:
+        super().__init__()
+        self.norm, self.dropout = norm, nn.Dropout(dropout)
+
+    def before(self, vectors: Tensor) -> Tensor:
+        """What the block reads."""
+        normed: Tensor = self.norm(vectors)
+        return normed
+
+    def after(self, vectors: Tensor, change: Tensor) -> Tensor:
+        """`vectors` with the block's `change` added."""
+        added: Tensor = vectors + self.dropout(change)
+        return added
+
+
+class PostNorm(PreNorm):
+    """norm(x + f(x)): the paper's own order; needs a warm-up."""
+
+    ends_normed = True
+
+    def before(self, vectors: Tensor) -> Tensor:
+        """What the block reads."""
+        return vectors
+
+    def after(self, vectors: Tensor, change: Tensor) -> Tensor:
+        """`vectors` with the block's `change` added, normed."""
+        normed: Tensor = self.norm(vectors + self.dropout(change))
+        return normed
+
+
+RESIDUALS: dict[str, type[PreNorm]] = {"pre": PreNorm, "post": PostNorm}
+
+
+class FeedForward(nn.Module):
+    """W₂ ReLU(W₁ x): each position by itself."""
+
+    def __init__(self, width: int, inner_width: int, dropout: float) -> None:
+        super().__init__()
+        self.inner = nn.Linear(width, inner_width)
+        self.outer = nn.Linear(inner_width, width)
+        self.dropout = nn.Dropout(dropout)
+
+    def activate(self, vectors: Tensor) -> Tensor:
+        """What the inner layer becomes."""
+        return F.relu(self.inner(vectors))
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """(B, N, D) -> (B, N, D)."""
+        outer: Tensor = self.outer(self.dropout(self.activate(vectors)))
+        return outer
+
+
+class GELUFeedForward(FeedForward):
+    """W₂ GELU(W₁ x)."""
+
+    def activate(self, vectors: Tensor) -> Tensor:
+        """What the inner layer becomes."""
+        return F.gelu(self.inner(vectors))
+
+
+class SwiGLUFeedForward(FeedForward):
+    """W₂ (SiLU(W₁ x) ⊙ W₃ x) (Shazeer 2020)."""
+
+    def __init__(self, width: int, inner_width: int, dropout: float) -> None:
+        super().__init__(width, inner_width, dropout)
+        self.gate = nn.Linear(width, inner_width)
+
+    def activate(self, vectors: Tensor) -> Tensor:
+        """What the inner layer becomes."""
+        gated: Tensor = F.silu(self.inner(vectors)) * self.gate(vectors)
+        return gated
+
+
+FEED_FORWARDS: dict[str, type[FeedForward]] = {
+    "relu": FeedForward,
+    "gelu": GELUFeedForward,
+    "swiglu": SwiGLUFeedForward,
+}
+
+
+# --- layers -----------------------------------------------------------------------------------------------------
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each with its residual."""
+
+    def __init__(self, attention: MultiHead, feed_forward: nn.Module, residual: Callable[[], PreNorm]) -> None:
+        super().__init__()
+        self.attention, self.feed_forward = attention, feed_forward
+        self.around_attention, self.around_feed_forward = residual(), residual()
+
+    def forward(self, vectors: Tensor, places: Tensor, mask: Tensor, look: Look | None) -> Tensor:
+        """(B, S, D) -> (B, S, D)."""
+        query = self.around_attention.before(vectors)
+        memory = self.attention.remember(query, places)
+        attended = self.attention(query, memory, mask, places=places, look=look)
+        vectors = self.around_attention.after(vectors, attended.context)
+        change = self.feed_forward(self.around_feed_forward.before(vectors))
+        return self.around_feed_forward.after(vectors, change)
+
+
+class LayerState(NamedTuple):
+    """What one decoder layer remembers."""
+
+    own: KeysValues  # of the target so far
+    memory: KeysValues  # of the source
+
+
+class DecoderLayer(nn.Module):
+    """Masked self-attention, cross-attention, feed-forward."""
+
+    def __init__(
+        self, attention: MultiHead, cross: MultiHead, feed_forward: nn.Module, residual: Callable[[], PreNorm]
+    ) -> None:
+        super().__init__()
+        self.attention, self.cross, self.feed_forward = attention, cross, feed_forward
+        self.around_attention, self.around_cross, self.around_feed_forward = residual(), residual(), residual()
+
+    def start(self, memory: Tensor) -> LayerState:
+        """Nothing read yet; the memory's keys and values computed once."""
+        remembered = self.cross.remember(memory)
+        return LayerState(KeysValues(*(part[:, :, :0] for part in remembered)), remembered)
+
+    def forward(
+        self,
+        vectors: Tensor,
+        places: Tensor,
+        state: LayerState,
+        memory_mask: Tensor,
+        look_own: Look | None,
+        look_cross: Look | None,
+        need_weights: bool,
+    ) -> tuple[Tensor, LayerState, Tensor | None]:
+        """Read `vectors` (B, T, D) on from `state` -> vectors, the state after them, cross weights (B, H, T, S)."""
+        query = self.around_attention.before(vectors)
+        own = state.own.append(self.attention.remember(query, places))
+        context = self.attention(query, own, self.past(query, own), places=places, look=look_own).context
+        vectors = self.around_attention.after(vectors, context)
+
+        query = self.around_cross.before(vectors)
+        context, weights = self.cross(query, state.memory, memory_mask, need_weights=need_weights, look=look_cross)
+        vectors = self.around_cross.after(vectors, context)
+
+        change = self.feed_forward(self.around_feed_forward.before(vectors))
+        return self.around_feed_forward.after(vectors, change), LayerState(own, state.memory), weights
+
+    def past(self, query: Tensor, own: KeysValues) -> Tensor | None:
+        """The causal mask; a single query may see all there is."""
+        return causal_mask(query.shape[1], own.keys.shape[-2], query.device) if query.shape[1] > 1 else None
+
+
+# --- the model --------------------------------------------------------------------------------------------------
+
+
+class TransformerState(NamedTuple):
+    """Where the decoder stands."""
+
+    layers: tuple[LayerState, ...]
+    memory_mask: Tensor
+
+    def reorder(self, index: Tensor) -> Self:
+        """Choose batch rows."""
+        chosen: Self = choose(self, index)
+        return chosen
+
+
+class Transformer(Seq2Seq):
+    """Encoder and decoder of stacked attention blocks; embeddings times √D, tied unless told otherwise."""
+
+    sizes: ClassVar = {
+        "tiny": {"width": 128, "feed_forward_width": 256, "heads": 4, "encoder_layers": 4, "decoder_layers": 4},
+        "small": {"width": 256, "feed_forward_width": 1024, "heads": 4, "encoder_layers": 6, "decoder_layers": 6},
+        "base": {"width": 512, "feed_forward_width": 2048, "heads": 8, "encoder_layers": 6, "decoder_layers": 6},
+        "big": {"width": 1024, "feed_forward_width": 4096, "heads": 16, "encoder_layers": 6, "decoder_layers": 6},
+    }
+
+    def __init__(
+        self,
+        source_vocabulary: int,
+        target_vocabulary: int,
+        *,
+        width: int,
+        feed_forward_width: int,
+        heads: int,
+        encoder_layers: int,
+        decoder_layers: int,
+        key_heads: int | None = None,
+        positions: str = "sinusoidal",
+        max_length: int = 1024,
+        residual: str = "pre",
+        norm: str = "layer",
+        feed_forward: str = "relu",
+        dropout: float = 0.1,
+        attention_dropout: float = 0.0,
+        tie: str = "all",
+    ) -> None:
+        super().__init__()
+        self.scale = math.sqrt(width)
+        self.source_embedding, self.target_embedding, self.output = embeddings(
+            source_vocabulary, target_vocabulary, width, tie
+        )
+        place_kind = pick("positions", positions, POSITIONS)
+        # Two tables for learned positions: word 5 of a source and of a target have nothing in common.
+        self.source_positions = place_kind(width, width // heads, max_length)
+        self.target_positions = place_kind(width, width // heads, max_length)
+        around = pick("residual", residual, RESIDUALS)
+        make_norm = pick("norm", norm, NORMS)
+        feed = pick("feed_forward", feed_forward, FEED_FORWARDS)
+
+        def attention(rotate: Rotate) -> MultiHead:
+            return MultiHead(width, heads, key_heads, attention_dropout, rotate)
+
+        def block() -> nn.Module:
+            return feed(width, feed_forward_width, dropout)
+
+        def residuals() -> PreNorm:
+            return around(make_norm(width), dropout)
+
+        self.encoder = nn.ModuleList(
+            EncoderLayer(attention(self.source_positions.rotate), block(), residuals) for _ in range(encoder_layers)
+        )
+        self.decoder = nn.ModuleList(
+            DecoderLayer(attention(self.target_positions.rotate), attention(as_is), block(), residuals)
+            for _ in range(decoder_layers)
+        )
+        self.encoder_norm, self.decoder_norm = (
+            nn.Identity() if around.ends_normed else make_norm(width) for _ in range(2)
+        )
+        self.dropout = nn.Dropout(dropout)
+        draw_matrices(self.encoder, self.decoder)
+
+    def encode(self, source: Source, watch: Watch | None = None) -> Memory:
+        """Every source token in the light of all the others."""
+        check_source(source, self.source_embedding.num_embeddings)
+        places = torch.arange(source.values.shape[1], device=source.values.device)
+        vectors = self.source_positions.add(self.source_embedding(source.values) * self.scale, places)
+        vectors = self.dropout(vectors)
+        mask = padding_mask(source.lengths, vectors.shape[1])
+        for number, layer in enumerate(self.encoder):
+            vectors = layer(vectors, places, mask, look_at(watch, "encoder", number))
+        return Memory(self.encoder_norm(vectors), mask)
+
+    def start(self, memory: Memory) -> TransformerState:
+        """Nothing written yet."""
+        return TransformerState(
+            tuple(cast(DecoderLayer, layer).start(memory.values) for layer in self.decoder), memory.mask
+        )
+
+    def advance(
+        self, tokens: Tensor, state: TransformerState, watch: Watch | None = None, *, need_weights: bool = False
+    ) -> Advance:
+        """All tokens side by side; the causal mask keeps the future out."""
+        check_tokens("target", tokens, self.target_embedding.num_embeddings)
+        first = state.layers[0].own.keys.shape[-2]
+        places = torch.arange(first, first + tokens.shape[1], device=tokens.device)
+        vectors = self.target_positions.add(self.target_embedding(tokens) * self.scale, places)
+        vectors, weights, layers = self.dropout(vectors), None, []
+        for number, (layer, before) in enumerate(zip(self.decoder, state.layers, strict=True)):
+            looks = (look_at(watch, "decoder", number, first), look_at(watch, "cross", number, first))
+            vectors, after, weights = layer(vectors, places, before, state.memory_mask, *looks, need_weights)
+            layers.append(after)
+        return Advance(self.decoder_norm(vectors), state._replace(layers=tuple(layers)), weights)
+
+
+def draw_matrices(*stacks: nn.Module) -> None:
+    """Glorot's uniform draw for every matrix, zero for every bias, as in the paper's own code."""
+    for stack in stacks:
+        for module in stack.modules():
+            if isinstance(module, nn.Linear):
+                nn.init.xavier_uniform_(module.weight)
+                nn.init.zeros_(module.bias)
