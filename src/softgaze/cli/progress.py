@@ -1,0 +1,174 @@
+"""What training shows: a live line with the time left on a terminal, plain lines elsewhere."""
+
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+from rich.text import Text
+
+from softgaze.training.listeners import Listener, Listeners, Update, Validation
+
+PLAIN_SECONDS = 30.0  # between two plain lines about updates
+
+
+class Shown(Listeners):
+    """Listeners that can be closed."""
+
+    def close(self) -> None:
+        """End what was opened."""
+        for each in self.listeners:
+            getattr(each, "close", lambda: None)()
+
+
+def listener_for(out: Path, tensorboard: bool = False) -> Shown:
+    """What fits where the output goes."""
+    shown: list[Listener] = [Live() if sys.stderr.isatty() else Plain()]
+    if tensorboard:
+        from softgaze.training.tensorboard import Events
+
+        shown.append(Events(out / "tensorboard"))
+    return Shown(*shown)
+
+
+class Speed:
+    """Tokens a second, over the last few seconds."""
+
+    def __init__(self) -> None:
+        self.marks: list[tuple[float, int]] = []
+
+    def add(self, tokens: int) -> float:
+        """Count `tokens` now; the mean speed of the last ten seconds."""
+        now = time.monotonic()
+        total = (self.marks[-1][1] if self.marks else 0) + tokens
+        self.marks = [mark for mark in self.marks if mark[0] > now - 10] + [(now, total)]
+        (start, before), (end, after) = self.marks[0], self.marks[-1]
+        return (after - before) / (end - start) if end > start else 0.0
+
+    def forget(self) -> None:
+        """Start anew, after a pause that was not training."""
+        self.marks = []
+
+
+def summary_lines(facts: dict[str, Any]) -> list[str]:
+    """The facts of a run, aligned."""
+    width = max(len(name) for name in facts)
+    return [
+        f"{name.replace('_', ' '):<{width}}  {f'{value:,}' if isinstance(value, int) else value}"
+        for name, value in facts.items()
+    ]
+
+
+def validation_lines(validation: Validation) -> list[str]:
+    """Scores, and what the model now makes of some fixed sentences."""
+    star = "  ★ best so far" if validation.better else ""
+    lines = [
+        f"step {validation.step:,}  {validation.elapsed / 60:.1f} min  dev loss {validation.loss:.3f}  "
+        f"BLEU {validation.bleu:.1f}  chrF {validation.chrf:.1f}{star}"
+    ]
+    for source, reference, translation in validation.samples:
+        lines += [f"    source     {source}", f"    reference  {reference}", f"    softgaze   {translation}", ""]
+    return lines[:-1] if validation.samples else lines
+
+
+class Plain(Listener):
+    """Lines for a log file or a pipe."""
+
+    def __init__(self) -> None:
+        self.speed, self.last = Speed(), -PLAIN_SECONDS
+
+    def write(self, *lines: str) -> None:
+        """To standard error, whole at once."""
+        print(*lines, sep="\n", file=sys.stderr, flush=True)
+
+    def started(self, facts: dict[str, Any]) -> None:
+        """The summary."""
+        self.write(*summary_lines(facts))
+
+    def updated(self, update: Update, share: float | None) -> None:
+        """A line now and then."""
+        speed = self.speed.add(update.tokens)
+        if update.elapsed - self.last >= PLAIN_SECONDS:
+            self.last = update.elapsed
+            self.write(update_line(update, speed, share))
+
+    def validated(self, validation: Validation) -> None:
+        """All of it."""
+        self.speed.forget()
+        self.write(*validation_lines(validation))
+
+    def said(self, message: str) -> None:
+        """As it is."""
+        self.write(message)
+
+    def finished(self, facts: dict[str, Any]) -> None:
+        """The last line."""
+        self.write(final_line(facts))
+
+
+def update_line(update: Update, speed: float, share: float | None) -> str:
+    """One update in one line."""
+    done = f"  {share:.0%}" if share is not None else ""
+    return (
+        f"step {update.step:,}  {update.elapsed / 60:.1f} min{done}  loss {update.loss:.3f}  "
+        f"{speed:,.0f} tokens/s  rate {update.learning_rate:.2e}"
+    )
+
+
+def final_line(facts: dict[str, Any]) -> str:
+    """How it ended."""
+    return f"done: {facts['step']:,} updates in {facts['minutes']:.1f} min, best {facts['metric']} {facts['best']:.2f}"
+
+
+class Live(Listener):
+    """A progress line that stays at the bottom, with validations scrolling above it."""
+
+    def __init__(self) -> None:
+        self.console = Console(stderr=True, highlight=False)
+        self.speed = Speed()
+        self.bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(bar_width=24),
+            TaskProgressColumn(),
+            TimeRemainingColumn(),
+            console=self.console,
+        )
+        self.task = self.bar.add_task("starting", total=None)
+
+    def started(self, facts: dict[str, Any]) -> None:
+        """The summary, then the bar."""
+        for line in summary_lines(facts):
+            self.console.print(Text(line))
+        self.bar.start()
+
+    def updated(self, update: Update, share: float | None) -> None:
+        """Move the bar."""
+        speed = self.speed.add(update.tokens)
+        words = f"step {update.step:,}  loss {update.loss:.3f}  {speed:,.0f} tok/s  rate {update.learning_rate:.1e}"
+        if share is None:
+            self.bar.update(self.task, description=words)
+        else:
+            self.bar.update(self.task, description=words, completed=min(share, 1.0), total=1.0)
+
+    def validated(self, validation: Validation) -> None:
+        """Above the bar."""
+        self.speed.forget()
+        first, *rest = validation_lines(validation)
+        self.bar.console.print(Text(first, style="bold"))
+        for line in rest:
+            self.bar.console.print(Text(line, style="bold" if line.startswith("    softgaze") else "dim"))
+
+    def said(self, message: str) -> None:
+        """Above the bar."""
+        self.bar.console.print(Text(message, style="yellow"))
+
+    def finished(self, facts: dict[str, Any]) -> None:
+        """The last line."""
+        self.close()
+        self.console.print(Text(final_line(facts), style="bold green"))
+
+    def close(self) -> None:
+        """Leave the terminal as it was."""
+        self.bar.stop()

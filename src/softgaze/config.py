@@ -1,0 +1,219 @@
+"""One validated schema: the settings file, `--set a.b=c`, the flags, their help texts and their defaults.
+
+A setting left at None is chosen for the arch and size (`DEFAULTS`). Unknown keys are refused with the nearest name.
+"""
+
+from collections.abc import Iterable, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import yaml
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
+
+from softgaze.errors import DataError, UsageError, did_you_mean
+
+
+class Section(BaseModel):
+    """Settings that belong together; frozen, and closed to unknown keys."""
+
+    model_config = ConfigDict(extra="forbid", frozen=True)
+
+
+class ModelSettings(Section):
+    """Which model."""
+
+    arch: str = Field("transformer", description="Model family: rnn, rnn-bahdanau, rnn-luong, conv, transformer.")
+    size: str = Field("tiny", description="tiny, small, base or big.")
+    options: dict[str, Any] = Field({}, description="Options of the arch itself, such as dropout or score.")
+
+
+class DataSettings(Section):
+    """Which text, and how it is cut."""
+
+    source_language: str | None = Field(None, description="Code of the source language; else from the file ending.")
+    target_language: str | None = Field(None, description="Code of the target language; else from the file ending.")
+    vocabulary: int | None = Field(None, ge=1, description="Number of subwords; else chosen from the text.")
+    joint: bool = Field(True, description="One vocabulary for both sides.")
+    max_length: int = Field(256, ge=2, description="Pairs with more subwords on either side are left out.")
+    held_out: int = Field(1000, ge=1, description="Pairs held out for validation when no --dev is given.")
+
+
+class TrainingSettings(Section):
+    """How to learn."""
+
+    seed: int = Field(1, ge=0, description="Everything random follows from this number.")
+    batch_tokens: int = Field(4096, ge=1, description="Padded tokens of the longer side in one batch.")
+    accumulate: int = Field(1, ge=1, description="Batches whose gradients make one update.")
+    learning_rate: float | None = Field(None, gt=0, description="Peak learning rate.")
+    schedule: Literal["inverse-sqrt", "cosine", "constant"] = Field(
+        "inverse-sqrt",
+        description="Course of the rate after warm-up: inverse-sqrt, cosine (needs --steps) or constant.",
+    )
+    warmup: int | None = Field(None, ge=0, description="Updates until the peak rate.")
+    weight_decay: float = Field(0.0, ge=0, description="AdamW's decay.")
+    beta2: float = Field(0.98, gt=0, lt=1, description="AdamW's second decay rate.")
+    clip: float = Field(1.0, gt=0, description="Largest gradient norm.")
+    label_smoothing: float = Field(0.1, ge=0, lt=1, description="Probability spread over all other tokens.")
+    precision: Literal["auto", "float32", "bfloat16"] = Field(
+        "auto", description="auto takes bfloat16 where the processor computes in it."
+    )
+    average: int = Field(5, ge=0, description="Average the weights of this many last validations, kept when better.")
+
+
+class BudgetSettings(Section):
+    """When to stop, whichever comes first; at least one of minutes, steps, epochs or patience ends a run."""
+
+    minutes: float | None = Field(None, gt=0, description="Minutes of training, counted over all resumes.")
+    steps: int | None = Field(None, ge=1, description="Updates.")
+    epochs: int | None = Field(None, ge=1, description="Passes over the data.")
+    patience: int = Field(10, ge=1, description="Validations without a better score before stopping.")
+
+
+class ValidationSettings(Section):
+    """How often to look, and at what."""
+
+    every: int | None = Field(None, ge=1, description="Updates between validations; else about one an epoch.")
+    save_every: int | None = Field(None, ge=1, description="Updates between checkpoints; else with each validation.")
+    sentences: int = Field(500, ge=1, description="Held-out sentences translated for BLEU and chrF.")
+    metric: Literal["bleu", "chrf", "loss"] = Field("bleu", description="What decides which weights are best.")
+    samples: int = Field(5, ge=0, description="Fixed sentences whose translation is shown each time.")
+
+
+class Config(Section):
+    """Everything a training run depends on, but for the text itself."""
+
+    model: ModelSettings = ModelSettings()
+    data: DataSettings = DataSettings()
+    training: TrainingSettings = TrainingSettings()
+    budget: BudgetSettings = BudgetSettings()
+    validation: ValidationSettings = ValidationSettings()
+
+
+# What beginners never set: good rates and warm-ups, by arch and then by size. Tuned on development data only.
+DEFAULTS: dict[str, dict[str, dict[str, float]]] = {
+    "transformer": {
+        "tiny": {"learning_rate": 3e-3, "warmup": 1000, "dropout": 0.1},
+        "small": {"learning_rate": 1.5e-3, "warmup": 2000, "dropout": 0.2},
+        "base": {"learning_rate": 7e-4, "warmup": 4000, "dropout": 0.1},
+        "big": {"learning_rate": 5e-4, "warmup": 4000, "dropout": 0.3},
+    },
+    "rnn": {
+        "tiny": {"learning_rate": 2e-3, "warmup": 500, "dropout": 0.2},
+        "small": {"learning_rate": 1e-3, "warmup": 500, "dropout": 0.3},
+        "base": {"learning_rate": 1e-3, "warmup": 1000, "dropout": 0.3},
+        "big": {"learning_rate": 5e-4, "warmup": 2000, "dropout": 0.3},
+    },
+    "conv": {
+        "tiny": {"learning_rate": 2e-3, "warmup": 1000, "dropout": 0.1},
+        "small": {"learning_rate": 1e-3, "warmup": 1000, "dropout": 0.2},
+        "base": {"learning_rate": 5e-4, "warmup": 2000, "dropout": 0.2},
+        "big": {"learning_rate": 3e-4, "warmup": 4000, "dropout": 0.2},
+    },
+}
+
+
+def resolve(config: Config) -> Config:
+    """Fill what was left open with the defaults of the arch and size."""
+    family = DEFAULTS.get(config.model.arch.split("-")[0], DEFAULTS["transformer"])
+    chosen = family.get(config.model.size, family["tiny"])
+    training = config.training.model_copy(
+        update={
+            "learning_rate": config.training.learning_rate or chosen["learning_rate"],
+            "warmup": int(chosen["warmup"]) if config.training.warmup is None else config.training.warmup,
+        }
+    )
+    model = config.model.model_copy(update={"options": {"dropout": chosen["dropout"], **config.model.options}})
+    if training.schedule == "cosine" and config.budget.steps is None:
+        raise UsageError("the cosine schedule must know where it ends: give --steps, or use inverse-sqrt")
+    return config.model_copy(update={"training": training, "model": model})
+
+
+# --- from the outside -------------------------------------------------------------------------------------------
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """A YAML file of settings, as nested dictionaries still to be validated."""
+    try:
+        loaded = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read as settings: {error.strerror}") from error
+    except (yaml.YAMLError, UnicodeDecodeError) as error:
+        raise DataError(f"{path}: is not valid YAML: {' '.join(str(error).split())}") from error
+    if loaded is None:
+        return {}
+    if not isinstance(loaded, dict):
+        raise DataError(f"{path}: settings are sections with keys, such as 'training: {{seed: 1}}'")
+    return loaded
+
+
+def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
+    """`["training.seed=2", …]` as nested dictionaries; values are YAML, so 1e-3, true and names need no quotes."""
+    settings: dict[str, Any] = {}
+    for text in assignments:
+        name, equals, value = text.partition("=")
+        if not equals or not name:
+            raise UsageError(f"--set takes NAME=VALUE, such as training.seed=2, not {text!r}")
+        *sections, key = name.strip().split(".")
+        place = settings
+        for section in sections:
+            place = place.setdefault(section, {})
+        place[key] = parse_value(value)
+    return settings
+
+
+def parse_value(text: str) -> Any:
+    """A YAML scalar; 1e-3 too, which YAML 1.1 takes for a word."""
+    try:
+        return float(text) if "e" in text.lower() else yaml.safe_load(text)
+    except (ValueError, yaml.YAMLError):
+        return text
+
+
+def merged(*layers: Mapping[str, Any]) -> dict[str, Any]:
+    """Nested dictionaries laid over each other, later ones on top."""
+    result: dict[str, Any] = {}
+    for layer in layers:
+        for key, value in layer.items():
+            both = isinstance(value, Mapping) and isinstance(result.get(key), Mapping)
+            result[key] = merged(result[key], value) if both else value
+    return result
+
+
+def validated(settings: Mapping[str, Any]) -> Config:
+    """Settings checked against the schema; the first mistake is named with its place and the nearest right name."""
+    try:
+        return Config.model_validate(settings)
+    except ValidationError as error:
+        raise UsageError(explain(error)) from None
+
+
+def explain(error: ValidationError) -> str:
+    """One line about the first thing that is wrong."""
+    first = error.errors()[0]
+    place = [str(part) for part in first["loc"]]
+    name = ".".join(place)
+    if first["type"] == "extra_forbidden":
+        return f"unknown setting {name}; {did_you_mean(name, setting_names())}"
+    return f"setting {name}: {first['msg'][0].lower()}{first['msg'][1:]}, not {first['input']!r}"
+
+
+def setting_names() -> list[str]:
+    """Every setting by its full name."""
+    return [
+        f"{section}.{key}"
+        for section, field in Config.model_fields.items()
+        if isinstance(field.annotation, type) and issubclass(field.annotation, BaseModel)
+        for key in field.annotation.model_fields
+    ]
+
+
+def differences(before: Mapping[str, Any], after: Mapping[str, Any], prefix: str = "") -> list[str]:
+    """What changed between two settings, one line each: `training.seed: 1 → 2`."""
+    lines = []
+    for key in sorted({*before, *after}):
+        old, new = before.get(key), after.get(key)
+        if isinstance(old, Mapping) and isinstance(new, Mapping):
+            lines += differences(old, new, f"{prefix}{key}.")
+        elif old != new:
+            lines.append(f"{prefix}{key}: {old} → {new}")
+    return lines

@@ -1,0 +1,111 @@
+"""Text ↔ subword ids with SentencePiece, trained on the user's own text.
+
+Round trip: text comes back as it went in, up to the stated normalisation (`normalise`: Unicode NFC, runs of white space
+become one space, none at the ends) and one limit of SentencePiece: a literal "▁" (U+2581) comes back as a space.
+Characters never seen in training are spelled in bytes. Typed text never becomes a special token.
+"""
+
+import io
+import unicodedata
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
+from pathlib import Path
+
+import sentencepiece
+
+from softgaze.errors import DataError
+from softgaze.symbols import BEGIN, END, PAD, SPECIAL, UNKNOWN
+
+SAMPLE = 200_000  # lines that decide the vocabulary, evenly spaced; more change little and cost memory
+LARGEST = 32_000
+BYTES = 256
+THREADS = 4  # a constant, not the machine's cores: the same text gives the same vocabulary everywhere
+
+
+def normalise(text: str) -> str:
+    """NFC, so that Hangul typed as letters equals Hangul typed as syllables, and plain single spaces."""
+    return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+class Tokenizer:
+    """One SentencePiece model."""
+
+    def __init__(self, model: bytes) -> None:
+        self.model = model
+        self.pieces_of = sentencepiece.SentencePieceProcessor(model_proto=model)
+        special = (self.pieces_of.pad_id(), self.pieces_of.unk_id(), self.pieces_of.bos_id(), self.pieces_of.eos_id())
+        if special != SPECIAL:
+            raise DataError(f"the tokenizer numbers its special tokens {special}; softgaze needs {SPECIAL}")
+
+    @classmethod
+    def load(cls, path: Path) -> "Tokenizer":
+        """From a file that `model` was written to."""
+        return cls(path.read_bytes())
+
+    def __len__(self) -> int:
+        return int(self.pieces_of.get_piece_size())
+
+    def encode(self, texts: Sequence[str]) -> list[list[int]]:
+        """Ids of each text, without BEGIN and END. An empty text has none."""
+        ids: list[list[int]] = self.pieces_of.encode([normalise(text) for text in texts])
+        return ids
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """The text of ids; special ones have none."""
+        text: str = self.pieces_of.decode([number for number in ids if number not in SPECIAL])
+        return text
+
+    def pieces(self, ids: Sequence[int]) -> list[str]:
+        """How each id is written; "▁" marks the start of a word."""
+        return [self.pieces_of.id_to_piece(number) for number in ids]
+
+
+def train_tokenizer(lines: Iterable[str], size: int | None = None) -> Tokenizer:
+    """Learn subwords (unigram) from `lines`; the size follows from the text unless given."""
+    sample = [text for text in map(normalise, islice(lines, SAMPLE)) if text]
+    if not sample:
+        raise DataError("there is no text to learn subwords from: every line is empty")
+    written = io.BytesIO()
+    try:
+        sentencepiece.SentencePieceTrainer.train(
+            sentence_iterator=visible(sample),
+            model_writer=written,
+            vocab_size=max(size or suggested_size(sample), smallest_size(sample)),
+            hard_vocab_limit=False,  # a small text has fewer good pieces than asked for
+            model_type="unigram",
+            normalization_rule_name="identity",
+            remove_extra_whitespaces=False,
+            character_coverage=0.9999,
+            byte_fallback=True,
+            max_sentence_length=1 << 16,
+            pad_id=PAD,
+            unk_id=UNKNOWN,
+            bos_id=BEGIN,
+            eos_id=END,
+            num_threads=THREADS,
+            minloglevel=2,
+        )
+    except (RuntimeError, ValueError) as error:
+        raise DataError(f"SentencePiece could not learn subwords from this text: {error}") from error
+    return Tokenizer(written.getvalue())
+
+
+def visible(sample: Iterable[str]) -> Iterator[str]:
+    """SentencePiece refuses its own space mark in training text, where it would be a space anyway."""
+    return (text.replace("\u2581", " ") for text in sample)
+
+
+def suggested_size(sample: Iterable[str]) -> int:
+    """Half of the words seen at least twice: 8,000 or so for Multi30k, 1,000 for a phrasebook, never over 32,000."""
+    counts: Counter[str] = Counter()
+    for text in sample:
+        counts.update(text.split())
+    repeated = sum(1 for count in counts.values() if count > 1)
+    return min(LARGEST, repeated // 200 * 100)
+
+
+def smallest_size(sample: Iterable[str]) -> int:
+    """Room for the special tokens, the bytes, every character, and a few pieces."""
+    characters = set().union(*map(set, sample))
+    return len(SPECIAL) + BYTES + len(characters) + 64

@@ -1,0 +1,86 @@
+"""The course of a run as a picture: loss above, BLEU and chrF below, against minutes. Our own SVG, text stays text."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import NamedTuple
+from xml.sax.saxutils import escape
+
+from softgaze.files import write_text
+from softgaze.training.journal import read_journal
+
+WIDTH, HEIGHT, LEFT, RIGHT, TOP, GAP = 720, 190, 56, 130, 28, 46
+FONT = "font-family='system-ui, sans-serif'"
+
+Points = Sequence[tuple[float, float]]
+
+
+class Line(NamedTuple):
+    """One curve."""
+
+    name: str
+    colour: str
+    points: Points
+
+
+def write_curve(journal: Path, path: Path) -> None:
+    """Draw what the journal holds; nothing to draw, no file."""
+    entries = read_journal(journal)
+    updates = [entry for entry in entries if entry["kind"] == "update"]
+    validations = [entry for entry in entries if entry["kind"] == "validation"]
+    if not validations:
+        return
+    loss = [
+        Line("training loss", "#9aa5b1", [(entry["elapsed"] / 60, entry["loss"]) for entry in updates]),
+        Line("dev loss", "#1f6feb", [(entry["elapsed"] / 60, entry["loss"]) for entry in validations]),
+    ]
+    quality = [
+        Line("dev BLEU", "#1a7f37", [(entry["elapsed"] / 60, entry["bleu"]) for entry in validations]),
+        Line("dev chrF", "#8250df", [(entry["elapsed"] / 60, entry["chrf"]) for entry in validations]),
+    ]
+    end = max(entry["elapsed"] for entry in entries) / 60
+    top = panel(loss, TOP, end, "loss a token", zero=False)
+    bottom = panel(quality, TOP + HEIGHT + GAP, end, "score on held-out text", zero=True)
+    height = TOP + 2 * HEIGHT + GAP + 44
+    minutes = text(LEFT + (WIDTH - LEFT - RIGHT) / 2, height - 6, "minutes of training", "middle")
+    write_text(
+        path,
+        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' width='{WIDTH}' height='{height}'>"
+        f"<rect width='100%' height='100%' fill='white'/>{top}{bottom}{minutes}</svg>\n",
+    )
+
+
+def panel(lines: Sequence[Line], top: float, end: float, title: str, *, zero: bool) -> str:
+    """Axes and curves; the names stand where the curves end, pushed apart if they would touch."""
+    values = [value for line in lines for _, value in line.points]
+    low, high = (0.0 if zero else min(values)), max(values)
+    low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
+
+    def place(minute: float, value: float) -> tuple[float, float]:
+        across = LEFT + (WIDTH - LEFT - RIGHT) * minute / max(end, 1e-9)
+        return across, top + HEIGHT * (1 - (value - low) / (high - low))
+
+    parts = [text(LEFT, top - 9, title, "start", weight="600")]
+    for share in (0, 0.25, 0.5, 0.75, 1):
+        value, minute = low + share * (high - low), share * end
+        down, across = place(0, value)[1], place(minute, low)[0]
+        parts.append(f"<line x1='{LEFT}' x2='{WIDTH - RIGHT}' y1='{down:.1f}' y2='{down:.1f}' stroke='#e5e7eb'/>")
+        parts.append(text(LEFT - 8, down + 4, f"{value:.3g}", "end"))
+        parts.append(text(across, top + HEIGHT + 16, f"{minute:.3g}", "middle"))
+    taken: list[float] = []
+    for line in (line for line in lines if line.points):
+        shown = " ".join(f"{across:.1f},{down:.1f}" for across, down in (place(*point) for point in line.points))
+        parts.append(f"<polyline points='{shown}' fill='none' stroke='{line.colour}' stroke-width='2'/>")
+        across, down = place(*line.points[-1])
+        parts.append(f"<circle cx='{across:.1f}' cy='{down:.1f}' r='3' fill='{line.colour}'/>")
+        while any(abs(down - other) < 14 for other in taken):
+            down += 14
+        taken.append(down)
+        label = f"{line.name} {line.points[-1][1]:.3g}"
+        parts.append(text(WIDTH - RIGHT + 8, down + 4, label, "start", colour=line.colour))
+    return "".join(parts)
+
+
+def text(across: float, down: float, words: str, anchor: str, *, colour: str = "#57606a", weight: str = "400") -> str:
+    """A text element."""
+    style = f"{FONT} font-size='12' font-weight='{weight}' fill='{colour}' text-anchor='{anchor}'"
+    return f"<text x='{across:.1f}' y='{down:.1f}' {style}>{escape(words)}</text>"

@@ -1,0 +1,122 @@
+"""`train(config, corpus)`: from text to a run directory; called again, it resumes. The command line is one caller."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from softgaze.bundle import WEIGHTS as BUNDLE_WEIGHTS
+from softgaze.bundle import Bundle, Description, load_weights
+from softgaze.config import Config, ModelSettings, resolve
+from softgaze.data.batches import hash_key
+from softgaze.data.corpus import Corpus
+from softgaze.devices import pick_device
+from softgaze.errors import UsageError
+from softgaze.training.curve import write_curve
+from softgaze.training.listeners import Listener
+from softgaze.training.loop import Trainer
+from softgaze.training.prepare import Prepared, prepare
+from softgaze.training.run import RunDirectory
+from softgaze.training.signals import stoppable
+
+
+class Interrupted(Exception):  # noqa: N818  not an error: everything is saved
+    """Training was asked to stop, and saved."""
+
+    def __init__(self, exit_code: int, step: int) -> None:
+        super().__init__(f"stopped and saved at step {step:,}; the same command goes on from there")
+        self.exit_code = exit_code
+
+
+def train(
+    config: Config,
+    corpus: Corpus,
+    dev: Corpus | None,
+    out: Path,
+    *,
+    device: str = "auto",
+    init: Path | None = None,
+    fresh: bool = False,
+    listener: Listener = Listener(),
+) -> dict[str, Any]:
+    """Train until the budget is spent; returns the facts of the result. `Interrupted` when asked to stop."""
+    start = Bundle.open(init) if init else None
+    config = resolve(like(config, start) if start else config)
+    run = RunDirectory(out)
+    run.check()
+    with run.locked(), stoppable() as stop:
+        run.prepare(config, fresh)
+        tokenizers = start.tokenizers if start else None
+        prepared = prepare(run.encoded, corpus, dev, config.data, config.training.seed, tokenizers)
+        trainer = make_trainer(run, config, prepared, pick_device(device), listener, start)
+        trainer.resume()
+        done = run.result()
+        if done and trainer.spent():
+            listener.said(f"this run ended at step {done['step']:,}; give a larger budget to go on, or --fresh")
+            return done
+        listener.started(summary(trainer))
+        if not trainer.train(stop):
+            write_curve(run.journal, run.curve)
+            raise Interrupted(stop.exit_code, trainer.progress.step)
+        facts = trainer.finish()
+        write_curve(run.journal, run.curve)
+        return facts
+
+
+def like(config: Config, start: Bundle) -> Config:
+    """Fine-tuning keeps the model it starts from; a different arch or size cannot be meant."""
+    asked, given = config.model, start.description
+    defaults = ModelSettings()
+    for name in ("arch", "size"):
+        wanted = getattr(asked, name)
+        if wanted not in (getattr(defaults, name), getattr(given, name)):
+            raise UsageError(
+                f"--init starts from a model of {name} {getattr(given, name)!r}, which cannot become {wanted!r}"
+            )
+    model = ModelSettings(arch=given.arch, size=given.size, options={**given.options, **asked.options})
+    return config.model_copy(update={"model": model})
+
+
+def make_trainer(
+    run: RunDirectory,
+    config: Config,
+    prepared: Prepared,
+    device: torch.device,
+    listener: Listener,
+    start: Bundle | None = None,
+) -> Trainer:
+    """A trainer whose first weights follow from the seed, or are those of `start`."""
+    source_language, target_language = prepared.facts["languages"]
+    options = dict(config.model.options)
+    if not config.data.joint:
+        options.setdefault("tie", "output")
+    description = Description(
+        arch=config.model.arch,
+        size=config.model.size,
+        options=options,
+        source_language=source_language,
+        target_language=target_language,
+        max_length=config.data.max_length,
+    )
+    torch.manual_seed(hash_key(config.training.seed, 0) % 2**63)
+    model = description.build(prepared.tokenizers)
+    if start:
+        load_weights(model, start.path / BUNDLE_WEIGHTS)
+    return Trainer(run, config, prepared, model, description, device, listener)
+
+
+def summary(trainer: Trainer) -> dict[str, Any]:
+    """What a person wants to know before the first update."""
+    facts, config = trainer.prepared.facts, trainer.config
+    return {
+        "arch": f"{config.model.arch} {config.model.size}",
+        "parameters": trainer.facts()["parameters"],
+        "languages": " → ".join(facts["languages"]),
+        "pairs": facts["pairs"],
+        "left_out": facts["left_out"],
+        "dev_pairs": facts["dev_pairs"],
+        "vocabulary": facts["vocabulary"][0] if config.data.joint else facts["vocabulary"],
+        "device": str(trainer.device),
+        "validate_every": trainer.validate_every,
+        "out": str(trainer.run.path),
+    }

@@ -1,0 +1,106 @@
+"""A run directory: a bundle at its top, and beside it the settings, the encoded text, checkpoints and the journal."""
+
+import json
+import os
+import platform
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from softgaze import __version__
+from softgaze.config import Config, differences
+from softgaze.errors import UsageError
+from softgaze.files import remove, write_text
+
+SETTINGS, RESULT, LOCK = "training.yaml", "result.json", ".lock"
+
+
+class RunDirectory:
+    """Where everything of a run lies."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self.encoded, self.checkpoints = path / "encoded", path / "checkpoints"
+        self.journal, self.curve = path / "metrics.jsonl", path / "curve.svg"
+
+    def check(self) -> None:
+        """Refuse a place that is somebody else's, before anything is written there."""
+        if self.path.exists() and not self.path.is_dir():
+            raise UsageError(f"{self.path}: is a file; --out names a directory")
+        others = [each.name for each in self.path.iterdir() if each.name != LOCK] if self.path.is_dir() else []
+        if others and SETTINGS not in others:
+            raise UsageError(f"{self.path}: is not empty and is no run of softgaze; choose another --out")
+
+    def prepare(self, config: Config, fresh: bool) -> None:
+        """Make it, or see that it can go on with these settings."""
+        settings = config.model_dump()
+        if fresh:
+            for each in self.path.iterdir():
+                if each.name != LOCK:  # held by this very process
+                    remove(each)
+        if (self.path / SETTINGS).is_file():
+            self.check_settings(settings)
+        self.checkpoints.mkdir(exist_ok=True)
+        write_text(self.path / SETTINGS, yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
+        write_text(self.path / "environment.json", json.dumps(environment(), indent=2))
+
+    def check_settings(self, settings: dict[str, Any]) -> None:
+        """Settings may not change under a run; only its budget may, and not when the rate's course hangs on it."""
+        before = yaml.safe_load((self.path / SETTINGS).read_text(encoding="utf-8"))
+        changed = differences(before, settings)
+        follows_budget = settings["training"]["schedule"] == "cosine"
+        serious = [line for line in changed if follows_budget or not line.startswith("budget.")]
+        if serious:
+            raise UsageError(
+                f"{self.path}: this run began with other settings ({'; '.join(serious)}); "
+                "use the same ones, another --out, or --fresh to start over"
+            )
+
+    def result(self) -> dict[str, Any] | None:
+        """How the run ended, if it did."""
+        path = self.path / RESULT
+        return dict(json.loads(path.read_text(encoding="utf-8"))) if path.exists() else None
+
+    def write_result(self, facts: dict[str, Any]) -> None:
+        """Mark the run as ended."""
+        write_text(self.path / RESULT, json.dumps(facts, indent=2, ensure_ascii=False))
+
+    @contextmanager
+    def locked(self) -> Iterator[None]:
+        """Only one process trains in a directory; the system drops the lock of one that dies."""
+        try:
+            import fcntl
+        except ImportError:  # Windows: no advisory locks of this kind
+            yield
+            return
+        self.path.mkdir(parents=True, exist_ok=True)
+        with open(self.path / LOCK, "w") as file:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                raise UsageError(
+                    f"{self.path}: another process is training here; wait for it or choose another --out"
+                ) from None
+            yield
+
+
+def environment() -> dict[str, Any]:
+    """What the run was made with."""
+    packages = {}
+    for name in ("torch", "numpy", "sentencepiece", "safetensors", "sacrebleu"):
+        try:
+            packages[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return {
+        "softgaze": __version__,
+        "python": sys.version.split()[0],
+        "platform": platform.platform(),
+        "processors": os.cpu_count(),
+        "packages": packages,
+    }

@@ -1,0 +1,44 @@
+"""Ctrl-C and SIGTERM ask a run to save and leave after the update it is in."""
+
+import signal
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from types import FrameType
+
+
+class Stop:
+    """Whether somebody asked to stop, and with which signal."""
+
+    def __init__(self) -> None:
+        self.signal: int | None = None
+
+    def __bool__(self) -> bool:
+        return self.signal is not None
+
+    @property
+    def exit_code(self) -> int:
+        """As shells count: 128 and the signal's number."""
+        return 128 + (self.signal or 0)
+
+    def ask(self, number: int, frame: FrameType | None = None) -> None:
+        """The handler. A second Ctrl-C does not wait."""
+        if self.signal is not None and number == signal.SIGINT:
+            raise KeyboardInterrupt
+        self.signal = number
+
+
+@contextmanager
+def stoppable() -> Iterator[Stop]:
+    """Catch the signals for a while; only a program's main thread may."""
+    stop = Stop()
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    caught = [signal.SIGINT, signal.SIGTERM]
+    before = {number: signal.signal(number, stop.ask) for number in caught}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
