@@ -61,6 +61,7 @@ class Trainer:
         self.listener = Listeners(self.journal, listener)
         self.progress = Progress()
         self.bad_updates = 0  # in a row
+        self.validated_step = 0
         self.validate_every = config.validation.every or self.about_an_epoch()
         self.clock = time.monotonic()
 
@@ -89,15 +90,23 @@ class Trainer:
         while not self.spent():
             for update in self.updates():
                 self.listener.updated(update, self.share())
-                if self.progress.step % self.validate_every == 0:
-                    self.validate()
-                if self.due() and not self.save():
+                if self.due() and not self.look_and_save():
                     break
                 if stop or self.spent():
                     break
-            if stop:
-                self.save()
+            if stop and self.look_and_save():
                 return False
+        return True
+
+    def look_and_save(self) -> bool:
+        """Validate when it is time, and save; if the weights have gone bad, go back instead and say False."""
+        if not all(bool(value.isfinite().all()) for value in self.model.parameters()):
+            self.listener.said(f"step {self.progress.step:,}: the weights are not finite; not saved")
+            self.go_back()
+            return False
+        if self.progress.step % self.validate_every == 0 and self.progress.step > self.validated_step:
+            self.validate()
+        self.save()
         return True
 
     def updates(self) -> Iterator[Update]:
@@ -210,6 +219,7 @@ class Trainer:
         else:
             progress.bad_validations += 1
         self.snapshot()
+        self.validated_step = progress.step
         self.tick()
         epoch = int(progress.step / self.updates_in_an_epoch())
         self.listener.validated(
@@ -232,18 +242,13 @@ class Trainer:
         step, every = self.progress.step, self.config.validation.save_every
         return step % self.validate_every == 0 or bool(every and step % every == 0)
 
-    def save(self) -> bool:
-        """Write a checkpoint; if the weights have gone bad, go back to the last one instead and say False."""
-        if not all(bool(value.isfinite().all()) for value in self.model.parameters()):
-            self.listener.said(f"step {self.progress.step:,}: the weights are not finite; not saved")
-            self.go_back()
-            return False
+    def save(self) -> None:
+        """Write a checkpoint, and forget snapshots that no checkpoint will ask for."""
         self.tick()
         save_checkpoint(self.run.checkpoints, self.model, self.optimiser, self.progress)
         for old in self.run.checkpoints.glob("snapshot-*"):
             if old.name < min(self.progress.snapshots, default=""):
                 old.unlink()
-        return True
 
     def publish(self, scores: dict[str, float], averaged: int = 0) -> None:
         """Make the present weights the bundle at the top of the run."""

@@ -63,6 +63,9 @@ def quality(
 
 
 def better_when_higher(scores: dict[str, float], metric: str) -> float:
-    """The chosen metric, turned so that more is better; nothing is worse than a number that is none."""
-    value = -scores["loss"] if metric == "loss" else scores[metric]
+    """The chosen metric, turned so that more is better; nothing is worse than a number that is none.
+
+    Early BLEU is often 0.0 twice in a row: a thousandth of the loss breaks such ties.
+    """
+    value = -scores["loss"] if metric == "loss" else scores[metric] - scores["loss"] / 1000
     return value if math.isfinite(value) else -math.inf

@@ -1,0 +1,38 @@
+"""Shards give back what was written, in any order, from any shard."""
+
+import numpy
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softgaze.data import shards as module
+from softgaze.data.shards import Shards, write_shards
+from softgaze.errors import DataError
+
+ids = st.lists(st.integers(0, 99), min_size=1, max_size=9)
+
+
+@given(pairs=st.lists(st.tuples(ids, ids), min_size=1, max_size=30), size=st.integers(1, 7), wide=st.booleans())
+def test_what_is_written_is_read(tmp_path_factory, pairs, size, wide):
+    place = tmp_path_factory.mktemp("shards") / "new"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PAIRS", size)  # many shards from few pairs
+        patch.setattr(module, "BUFFER", 2)
+        assert write_shards(place, pairs, 70_000 if wide else 100) == len(pairs)
+        shards = Shards(place)
+        assert len(shards) == len(pairs)
+        assert [(source.tolist(), target.tolist()) for source, target in map(shards.__getitem__, range(len(pairs)))] == [
+            (source, target) for source, target in pairs
+        ]
+        order = numpy.arange(len(pairs))[::-1].copy()
+        assert shards.lengths(order).tolist() == [[len(a), len(b)] for a, b in reversed(pairs)]
+
+
+def test_large_vocabularies_keep_their_ids(tmp_path):
+    write_shards(tmp_path / "new", [([70_000], [1])], 80_000)
+    assert Shards(tmp_path / "new")[0][0].tolist() == [70_000]
+
+
+def test_a_directory_without_shards_is_refused_by_name(tmp_path):
+    with pytest.raises(DataError, match=str(tmp_path)):
+        Shards(tmp_path)

@@ -1,0 +1,57 @@
+"""Killed at any instant, saves included, and started again: the weights are those of an undisturbed run, bit by bit.
+
+The short form runs here; `make soak` does the same hundreds of times (SOFTGAZE_KILLS).
+"""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+
+import pytest
+from corpora import SMALL, write_corpus
+
+KILLS = int(os.environ.get("SOFTGAZE_KILLS", "5"))
+
+
+def command(directory, arch, out):
+    options = [f"--set=model.options.{name}={value}" for name, value in SMALL[arch].items()]
+    settings = ["training.batch_tokens=64", "validation.every=10", "validation.save_every=1", "validation.sentences=4"]
+    return [
+        *(sys.executable, "-m", "softgaze", "train", "--arch", arch, "--out", str(out), "--steps", "60"),
+        *("--train", str(directory / "train.en"), str(directory / "train.de"), "--device", "cpu"),
+        *options,
+        *(f"--set={each}" for each in settings),
+    ]
+
+
+@pytest.mark.parametrize("arch", SMALL)
+def test_killed_is_not_killed(tmp_path, arch):
+    write_corpus(tmp_path)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
+    subprocess.run(command(tmp_path, arch, tmp_path / "straight"), env=environment, check=True, capture_output=True)
+    dice, killed = random.Random(arch), 0
+    for _ in range(20 * KILLS):
+        process = subprocess.Popen(
+            command(tmp_path, arch, tmp_path / "killed"), env=environment, stderr=subprocess.PIPE, text=True
+        )
+        if killed < KILLS:
+            wait_for_training(process)
+            time.sleep(dice.uniform(0, 0.3))
+            process.send_signal(signal.SIGKILL)
+        process.communicate()
+        killed += process.returncode == -signal.SIGKILL
+        if process.returncode == 0:
+            break
+    assert process.returncode == 0
+    assert killed >= min(KILLS, 3)
+    straight, again = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("straight", "killed"))
+    assert straight == again
+
+
+def wait_for_training(process):
+    """Until it says something: then updates and saves follow each other without a pause."""
+    assert process.stderr is not None
+    process.stderr.readline()
