@@ -7,7 +7,7 @@ INPUTS := pyproject.toml constraints.txt
 PIP     = $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev quickstart check test format dist clean
+.PHONY: help setup setup-dev quickstart check test soak format dist clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,6 +27,9 @@ $(VENV)/.ready-dev: $(INPUTS) | $(BIN)/python
 	$(PIP) -e '.[all,dev]'
 	@touch $(VENV)/.ready $@
 
+quickstart: setup            ## train, translate and show attention on the built-in corpus
+	$(BIN)/softgaze quickstart
+
 check: setup-dev            ## format, lint, types, tests: what CI runs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
@@ -34,6 +37,9 @@ check: setup-dev            ## format, lint, types, tests: what CI runs
 	$(BIN)/python -m pytest
 
 test: check            ## from a fresh clone: set up, then check
+
+soak: setup-dev            ## the long form of the kill test: 250 kills an arch
+	SOFTGAZE_KILLS=250 $(BIN)/python -m pytest tests/training/test_kill.py
 
 format: setup-dev            ## format and mend what ruff can mend
 	$(BIN)/ruff format .

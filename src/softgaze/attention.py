@@ -27,6 +27,7 @@ class Attended(NamedTuple):
 
 def dot(query: Tensor, keys: Tensor) -> Tensor:
     """q · k (Luong 2015, eq. 8, `dot`)."""
+    check_width(query, keys.shape[-1])
     return query @ keys.transpose(-2, -1)
 
 
@@ -62,6 +63,7 @@ def attend(
     """
     check_shapes(query, keys, values, mask)
     if score in FUSED_SCALES and weighting is None and look is None and not need_weights:
+        check_width(query, keys.shape[-1])
         scale = FUSED_SCALES[score]
         context = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, dropout_p=dropout, scale=scale)
         return Attended(context, None)
@@ -91,14 +93,26 @@ def check_shapes(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | Non
         raise ValueError("query, keys and values need at least two dimensions: (…, Q, D), (…, K, D), (…, K, D)")
     if keys.shape[-2] != values.shape[-2]:
         raise ValueError(f"every key needs a value: {keys.shape[-2]} keys, {values.shape[-2]} values")
+    try:
+        parts = (query.shape[:-2], keys.shape[:-2], values.shape[:-2])
+        batch = torch.broadcast_shapes(*parts)  # type: ignore[no-untyped-call]
+    except RuntimeError:
+        shapes = ", ".join(str(tuple(part.shape)) for part in (query, keys, values))
+        raise ValueError(f"query, keys and values must share batch and heads, not be {shapes}") from None
     if mask is None:
         return
     if mask.dtype != torch.bool:
         raise ValueError(f"a mask is boolean, True = may look; this one is {mask.dtype}")
-    rows, columns = query.shape[-2], keys.shape[-2]
-    fits = mask.ndim >= 2 and mask.shape[-1] in (1, columns) and mask.shape[-2] in (1, rows)
-    if not fits:
-        raise ValueError(f"the mask is {tuple(mask.shape)} but must fit {rows} queries × {columns} keys")
+    full = (*batch, query.shape[-2], keys.shape[-2])
+    padded = (1,) * (len(full) - mask.ndim) + tuple(mask.shape)
+    if not 2 <= mask.ndim <= len(full) or any(own not in (1, size) for own, size in zip(padded, full, strict=True)):
+        raise ValueError(f"the mask is {tuple(mask.shape)} but must fit (…, queries, keys) = {full}")
+
+
+def check_width(vectors: Tensor, width: int) -> None:
+    """What is multiplied must be of one width."""
+    if vectors.shape[-1] != width:
+        raise ValueError(f"vectors of width {vectors.shape[-1]} met what needs a width of {width}")
 
 
 # --- masks: the only builders -----------------------------------------------------------------------------------
@@ -353,6 +367,7 @@ class MultiHead(nn.Module):
 
     def remember(self, memory: Tensor, places: Tensor | None = None) -> KeysValues:
         """Keys and values of `memory` (B, K, D), whose items stand at `places` (K,)."""
+        check_width(memory, self.key.in_features)
         keys = split_heads(self.key(memory), self.key_heads)
         return KeysValues(self.rotate(keys, places), split_heads(self.value(memory), self.key_heads))
 
@@ -367,6 +382,7 @@ class MultiHead(nn.Module):
         look: Look | None = None,
     ) -> Attended:
         """Context (B, Q, D) for `query` (B, Q, D), whose items stand at `places` (Q,); weights (B, H, Q, K)."""
+        check_width(query, self.query.in_features)
         heads = self.rotate(split_heads(self.query(query), self.heads), places)  # (B, H, Q, D/H)
         keys, values = (self.for_each_head(part) for part in memory)
         dropout = self.dropout if self.training else 0.0

@@ -85,4 +85,7 @@ class SoftDict:
 
 def stack(items: list[Any]) -> Tensor:
     """Numbers or vectors as one float tensor, gradients kept."""
-    return torch.stack([torch.as_tensor(item, dtype=torch.float32) for item in items])
+    try:
+        return torch.stack([torch.as_tensor(item, dtype=torch.float32) for item in items])
+    except (TypeError, RuntimeError):
+        raise ValueError("a SoftDict holds numbers or vectors of one width; words need `embed`") from None

@@ -30,9 +30,10 @@ def build(
     model = pick("arch", arch, MODELS)
     numbers: dict[str, Any] = {**pick(f"size of {arch}", size, model.sizes)}
     known = options(model)
-    for name in chosen:
+    for name, value in chosen.items():
         if name not in known:
             raise UsageError(f"{arch} has no option {name!r}; {did_you_mean(name, known)}")
+        check_option(arch, known[name], value)
     return model(source_vocabulary, target_vocabulary or source_vocabulary, **{**numbers, **chosen})
 
 
@@ -47,3 +48,14 @@ def options(model: type[Seq2Seq]) -> dict[str, inspect.Parameter]:
         if not any(each.kind is each.VAR_KEYWORD for each in parameters):
             break
     return found
+
+
+def check_option(arch: str, option: inspect.Parameter, value: Any) -> None:
+    """A value must be of its option's type; counts and sizes start at 1."""
+    kind = option.annotation
+    fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
+    if not fits or (isinstance(value, bool) and kind is not bool):
+        name = getattr(kind, "__name__", str(kind))
+        raise UsageError(f"the option {option.name} of {arch} takes {name}, not {value!r}")
+    if kind is not float and isinstance(value, int) and not isinstance(value, bool) and value < 1:
+        raise UsageError(f"the option {option.name} of {arch} starts at 1, not {value}")

@@ -116,6 +116,8 @@ class Seq2Seq(nn.Module, ABC):
 
     def decode(self, memory: Memory, target: Tensor, watch: Watch | None = None) -> Tensor:
         """Features (B, T, D) for every prefix of `target` (B, T): teacher forcing, all steps at once."""
+        if target.shape[0] != memory.mask.shape[0]:
+            raise ValueError(f"{memory.mask.shape[0]} sources need as many targets, not {target.shape[0]}")
         return self.advance(target, self.start(memory), watch).features
 
     def forward(self, source: Source, target: Tensor, watch: Watch | None = None) -> Tensor:

@@ -25,8 +25,10 @@ from softgaze.models.base import (
     look_at,
 )
 from softgaze.models.embeddings import embeddings
-from softgaze.positions import POSITIONS
+from softgaze.positions import POSITIONS, Positions
 
+# Rotary positions turn the queries and keys of heads: a convolution would read no order out of them.
+ADDED_POSITIONS = {name: kind for name, kind in POSITIONS.items() if kind.rotate is Positions.rotate}
 HALVE_VARIANCE = math.sqrt(0.5)  # a sum of two like-sized parts keeps its size
 
 
@@ -155,7 +157,7 @@ class Conv(Seq2Seq):
         self.source_embedding, self.target_embedding, self.output = embeddings(
             source_vocabulary, target_vocabulary, width, tie
         )
-        place_kind = pick("positions", positions, POSITIONS)
+        place_kind = pick("positions of conv", positions, ADDED_POSITIONS)
         self.source_positions = place_kind(width, width, max_length)
         self.target_positions = place_kind(width, width, max_length)
         self.encoder = nn.ModuleList(
@@ -181,7 +183,7 @@ class Conv(Seq2Seq):
 
     def start(self, memory: Memory) -> ConvState:
         """Nothing written yet."""
-        position = torch.zeros(len(memory.values), dtype=torch.long, device=memory.values.device)
+        position = torch.zeros(memory.values.shape[0], dtype=torch.long, device=memory.values.device)
         return ConvState(tuple(cast(DecoderLayer, layer).start(memory) for layer in self.decoder), memory, position)
 
     def advance(

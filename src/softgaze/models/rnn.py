@@ -44,7 +44,10 @@ class GRU(nn.Module):
 
 
 class LSTM(nn.Module):
-    """torch's LSTM, with its state as a tuple of batch-first tensors."""
+    """torch's LSTM, with its state as a tuple of batch-first tensors; under autocast on a CPU, in float32.
+
+    Else oneDNN would be asked for a bfloat16 LSTM, and where the CPU has none that is a crash, not a detour.
+    """
 
     parts = 2
 
@@ -54,7 +57,12 @@ class LSTM(nn.Module):
 
     def forward(self, vectors: Tensor, hidden: Hidden) -> tuple[Tensor, Hidden]:
         """(B, N, D) on from `hidden` -> outputs (B, N, D) and the hidden state after them."""
-        outputs, last = self.rnn(vectors, (layers_first(hidden[0]), layers_first(hidden[1])))
+        h, c = (layers_first(part) for part in hidden)
+        if vectors.device.type == "cpu" and torch.is_autocast_enabled("cpu"):
+            with torch.autocast("cpu", enabled=False):
+                outputs, last = self.rnn(vectors.float(), (h.float(), c.float()))
+        else:
+            outputs, last = self.rnn(vectors, (h, c))
         return outputs, tuple(part.transpose(0, 1) for part in last)
 
 
@@ -182,8 +190,9 @@ class RNN(Seq2Seq):
     def start(self, memory: Memory) -> RNNState:
         """The decoder's first state is made from the encoder's last."""
         final = memory.extra[0]
-        first = torch.tanh(self.bridge(final)).view(len(final), -1, self.layers, self.width)  # (B, parts, layers, D)
-        position = torch.zeros(len(final), dtype=torch.long, device=final.device)
+        batch = final.shape[0]  # not len(): a traced graph would keep that number for good
+        first = torch.tanh(self.bridge(final)).view(batch, -1, self.layers, self.width)  # (B, parts, layers, D)
+        position = torch.zeros(batch, dtype=torch.long, device=final.device)
         return RNNState(memory, self.prepare(memory), first.unbind(1), torch.zeros_like(final), position)
 
     def prepare(self, memory: Memory) -> Tensor:
@@ -211,7 +220,7 @@ class RNN(Seq2Seq):
         """Read embedded `words` (B, T, D); T is 1 where steps feed each other."""
         context = state.memory.extra[0][:, None].expand_as(words)
         seen, hidden = self.decoder(torch.cat([words, context], -1), state.hidden)
-        nowhere = words.new_zeros(len(words), 0, words.shape[1], state.memory.mask.shape[-1])
+        nowhere = words.new_zeros(words.shape[0], 0, words.shape[1], state.memory.mask.shape[-1])
         return Advance(self.read_out(seen, words, context), self.after(state, words, hidden), nowhere)
 
     def read_out(self, *parts: Tensor) -> Tensor:

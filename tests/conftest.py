@@ -1,0 +1,13 @@
+"""What every test shares: how Hypothesis looks for counterexamples, and how many threads torch takes."""
+
+import os
+
+import torch
+from hypothesis import settings
+
+# On tensors this small a second thread costs more than it gives, and sums come out the same on every machine.
+torch.set_num_threads(1)
+
+settings.register_profile("softgaze", deadline=None)
+settings.register_profile("ci", deadline=None, derandomize=True)
+settings.load_profile("ci" if os.environ.get("CI") else "softgaze")

@@ -1,0 +1,101 @@
+import pytest
+import torch
+
+import checks
+from checks import RAGGED, SMALL, VOCABULARY
+from softgaze.models import MODELS, Memory, Source
+from softgaze.models.base import choose
+from softgaze.symbols import PAD
+
+
+def test_every_model_of_the_registry_is_checked():
+    assert SMALL.keys() == MODELS.keys()
+
+
+@pytest.mark.parametrize("arch", MODELS)
+def test_an_exported_step_serves_any_batch(arch):
+    checks.an_exported_step_serves_any_batch(SMALL[arch])
+
+
+def test_a_source_is_padded_to_its_longest_sentence():
+    values, lengths = Source.of([[5, 6, 7], [8]])
+    assert values.tolist() == [[5, 6, 7], [8, PAD, PAD]]
+    assert lengths.tolist() == [3, 1]
+
+
+@pytest.mark.parametrize("index", [[1, 0], [0, 0, 0], [1], []])
+def test_choose_picks_rows_at_every_depth_and_keeps_the_types(index):
+    rows = torch.tensor(index, dtype=torch.long)
+    tree = (Memory(torch.randn(2, 3, 4), torch.ones(2, 1, 1, 3, dtype=torch.bool), (torch.randn(2, 4),)), ())
+    (memory, nothing) = choose(tree, rows)
+    assert isinstance(memory, Memory)
+    assert nothing == ()
+    assert torch.equal(memory.values, tree[0].values[rows])
+    assert torch.equal(memory.extra[0], tree[0].extra[0][rows])
+
+
+@pytest.mark.parametrize("arch", ["rnn-luong", "conv", "transformer"])
+def test_without_a_watch_the_fused_kernel_runs(arch):
+    model = SMALL[arch].model
+    assert model.advance(RAGGED.target, model.start(model.encode(RAGGED.source))).weights is None
+
+
+@pytest.mark.parametrize("arch", MODELS)
+def test_two_sentences_in_flight_do_not_meet(arch):
+    """State lives in the State, never on the module: one model serves two requests."""
+    model, other = SMALL[arch].model, checks.batch_of([2, 3], 4, seed=1)
+    alone = [step.logits for step in checks.steps(model, RAGGED)]
+    together = [step.logits for step, _ in zip(checks.steps(model, RAGGED), checks.steps(model, other), strict=True)]
+    assert all(torch.equal(one, two) for one, two in zip(alone, together, strict=True))
+
+
+# --- bad input --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("sentences", "sentence"),
+    [([], "a batch needs at least one source"), ([[5], []], "source 1 of the batch is empty; every source needs")],
+)
+def test_an_empty_source_is_refused(sentences, sentence):
+    with pytest.raises(ValueError, match=sentence):
+        Source.of(sentences)
+
+
+GOOD = torch.tensor([[4, 5, 6], [7, 8, PAD]])
+TWO = torch.tensor([3, 2])
+BAD_SOURCES = {
+    "no-rows": (GOOD[:0], TWO[:0], "a batch needs at least one source"),
+    "no-tokens": (GOOD[:, :0], TWO * 0, "source 0 of the batch is empty"),
+    "length-of-zero": (GOOD, TWO * 0, "source 0 of the batch is empty"),
+    "length-too-long": (GOOD, TWO + 1, "a length of 4 exceeds the 3 tokens that are there"),
+    "one-length-for-two": (GOOD, TWO[:1], "a source is .* not .2, 3. with .1,."),
+    "one-dimension": (GOOD[0], TWO, "a source is .* not .3,. with .2,."),
+    "id-too-high": (GOOD + VOCABULARY, TWO, f"source token {VOCABULARY + 8} is outside the vocabulary of {VOCABULARY}"),
+    "negative-id": (GOOD - 5, TWO, "source token -5 is outside the vocabulary"),
+    "not-integers": (GOOD.float(), TWO, "source tokens are .* not .* of torch.float32"),
+}
+
+
+@pytest.mark.parametrize("arch", MODELS)
+@pytest.mark.parametrize(("values", "lengths", "sentence"), BAD_SOURCES.values(), ids=BAD_SOURCES)
+def test_a_bad_source_is_one_clear_sentence(arch, values, lengths, sentence):
+    with pytest.raises(ValueError, match=sentence) as caught:
+        SMALL[arch].model.encode(Source(values, lengths))
+    assert "\n" not in str(caught.value)
+
+
+BAD_TARGETS = {
+    "no-tokens": (GOOD[:, :0], "the target has no tokens"),
+    "id-too-high": (GOOD + VOCABULARY, f"target token {VOCABULARY + 8} is outside the vocabulary of {VOCABULARY}"),
+    "negative-id": (GOOD - 5, "target token -5 is outside the vocabulary"),
+    "another-batch": (GOOD[:1], "2 sources need as many targets, not 1"),
+    "not-integers": (GOOD.float(), "target tokens are .* not .* of torch.float32"),
+}
+
+
+@pytest.mark.parametrize("arch", MODELS)
+@pytest.mark.parametrize(("target", "sentence"), BAD_TARGETS.values(), ids=BAD_TARGETS)
+def test_a_bad_target_is_one_clear_sentence(arch, target, sentence):
+    with pytest.raises(ValueError, match=sentence) as caught:
+        SMALL[arch].model(Source(GOOD, TWO), target)
+    assert "\n" not in str(caught.value)
