@@ -21,6 +21,10 @@ PUBLIC = {
     "beam_search": "softgaze.search",
     "greedy": "softgaze.search",
     "sample": "softgaze.search",
+    "Sampling": "softgaze.translator",
+    "Translation": "softgaze.translator",
+    "Translator": "softgaze.translator",
+    "load": "softgaze.translator",
 }
 
 __all__ = ["__version__", *PUBLIC]

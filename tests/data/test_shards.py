@@ -21,9 +21,9 @@ def test_what_is_written_is_read(tmp_path_factory, pairs, size, wide):
         assert write_shards(place, pairs, 70_000 if wide else 100) == len(pairs)
         shards = Shards(place)
         assert len(shards) == len(pairs)
-        assert [(source.tolist(), target.tolist()) for source, target in map(shards.__getitem__, range(len(pairs)))] == [
-            (source, target) for source, target in pairs
-        ]
+        assert [
+            (source.tolist(), target.tolist()) for source, target in map(shards.__getitem__, range(len(pairs)))
+        ] == [(source, target) for source, target in pairs]
         order = numpy.arange(len(pairs))[::-1].copy()
         assert shards.lengths(order).tolist() == [[len(a), len(b)] for a, b in reversed(pairs)]
 

@@ -11,6 +11,7 @@ import sys
 import time
 
 import pytest
+
 from corpora import SMALL, write_corpus
 
 KILLS = int(os.environ.get("SOFTGAZE_KILLS", "5"))

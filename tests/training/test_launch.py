@@ -5,9 +5,10 @@ import math
 
 import pytest
 import torch
-from corpora import corpus, small
 
+from corpora import corpus, small
 from softgaze.bundle import Bundle
+from softgaze.data.corpus import Corpus
 from softgaze.errors import DataError, DivergedError, UsageError
 from softgaze.training import Interrupted, train
 from softgaze.training import loop as loop_module
@@ -107,6 +108,25 @@ def test_fresh_starts_over(tmp_path, text):
     notes = Notes()
     train(small(training={"seed": 3}), text, None, tmp_path / "run", fresh=True, listener=notes)
     assert notes.steps[0] == 1
+
+
+def test_fresh_deletes_nothing_when_the_new_command_cannot_work(tmp_path, text):
+    train(small(), text, None, tmp_path / "run")
+    before = weights(tmp_path / "run")
+    missing = Corpus.of([(tmp_path / "train.en", tmp_path / "missing.de")])
+    with pytest.raises(DataError, match=r"missing\.de"):
+        train(small(), missing, None, tmp_path / "run", fresh=True)
+    with pytest.raises(UsageError, match="did you mean heads"):
+        train(small(model={"options": {"haeds": 2}}), text, None, tmp_path / "run", fresh=True)
+    assert weights(tmp_path / "run") == before
+
+
+def test_a_run_that_cannot_be_set_up_leaves_nothing(tmp_path):
+    (tmp_path / "a.en").write_bytes(b"a dog.\n" * 20 + b"\xff\n")
+    (tmp_path / "a.de").write_text("ein hund.\n" * 21)
+    with pytest.raises(DataError, match="UTF-8"):
+        train(small(), Corpus.of([(tmp_path / "a.en", tmp_path / "a.de")]), None, tmp_path / "run")
+    assert not (tmp_path / "run").exists()
 
 
 def test_changed_settings_or_text_are_refused_with_the_difference(tmp_path, text):
@@ -233,8 +253,6 @@ def test_separate_vocabularies_train_too(tmp_path, text):
 def test_text_without_pairs_is_refused_in_one_line(tmp_path):
     (tmp_path / "a.en").write_text("\n\n\n")
     (tmp_path / "a.de").write_text("x\ny\nz\n")
-    from softgaze.data.corpus import Corpus
-
     with pytest.raises(DataError) as caught:
         train(small(), Corpus.of([(tmp_path / "a.en", tmp_path / "a.de")]), None, tmp_path / "run")
     assert "\n" not in str(caught.value)

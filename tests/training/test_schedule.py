@@ -1,5 +1,7 @@
 """Rates rise to the peak, then follow their course; they depend on the step alone."""
 
+from itertools import pairwise
+
 import pytest
 
 from softgaze.config import resolve, validated
@@ -20,8 +22,8 @@ def test_warm_up_rises_evenly_to_the_peak(schedule):
 @pytest.mark.parametrize("schedule", COURSES)
 def test_the_rate_never_rises_after_warm_up_nor_jumps(schedule):
     rates = [learning_rate(config(schedule), step) for step in range(10, 101)]
-    assert all(0 <= after <= before for before, after in zip(rates, rates[1:], strict=False))
-    assert max(before - after for before, after in zip(rates, rates[1:], strict=False)) < 0.11
+    assert all(0 <= after <= before for before, after in pairwise(rates))
+    assert max(before - after for before, after in pairwise(rates)) < 0.11
 
 
 def test_courses_end_where_they_should():

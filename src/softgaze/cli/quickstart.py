@@ -1,9 +1,12 @@
 """`softgaze quickstart`: the whole thing, on the built-in corpus, in minutes."""
 
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+if TYPE_CHECKING:
+    from softgaze.translator import Translator
 
 PAIRS, MINUTES, SHOWN = 20_000, 2.0, 3
 
@@ -53,11 +56,13 @@ def quickstart(
     typer.echo(next_steps(model_path, data))
 
 
-def show_attention(translator: "Translator", sources: list[str]) -> None:  # type: ignore[name-defined]  # noqa: F821
+def show_attention(translator: "Translator", sources: list[str]) -> None:
     """A few translations, each with its heat map."""
     for source in pick_varied(sources):
-        found = translator.translate(source, beam=5)
-        typer.echo(f"\n{source}\n{found.text}\n\n{found.attention}\n")
+        found = translator.translate(source)
+        typer.echo(f"\n{source}\n{found.text}\n")
+        for look in translator.attention(found):
+            typer.echo(f"{look}\n  ({look.shows})\n")
 
 
 def pick_varied(sources: list[str]) -> list[str]:

@@ -5,6 +5,10 @@ from typing import Annotated, Any
 
 import typer
 
+from softgaze.cli.pairs import PairCommand, in_pairs
+
+COMMAND = PairCommand
+
 Files = Annotated[
     list[Path] | None,
     typer.Option("--train", metavar="SRC TGT", help="Two files, line by line translations of each other. Repeatable."),
@@ -54,7 +58,6 @@ def train(
     --arch and --size are all a beginner sets; everything else has defaults that fit them. Ctrl-C saves, and the same
     command goes on. The run directory is a model at any time: softgaze translate runs/mine "Hello."
     """
-    from softgaze.cli.pairs import in_pairs
     from softgaze.cli.progress import listener_for
     from softgaze.config import merged, parse_assignments, read_config, validated
     from softgaze.data.corpus import Corpus

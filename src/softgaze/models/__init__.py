@@ -9,7 +9,19 @@ from softgaze.models.conv import Conv
 from softgaze.models.rnn import RNN, BahdanauRNN, LuongRNN
 from softgaze.models.transformer import Transformer
 
-__all__ = ["MODELS", "Memory", "Place", "Seq2Seq", "Source", "State", "Step", "Watch", "build", "options"]
+__all__ = [
+    "MODELS",
+    "Memory",
+    "Place",
+    "Seq2Seq",
+    "Source",
+    "State",
+    "Step",
+    "Watch",
+    "build",
+    "check_options",
+    "options",
+]
 
 MODELS: dict[str, type[Seq2Seq]] = {
     "rnn": RNN,
@@ -27,14 +39,20 @@ def build(
 
     One vocabulary for both sides unless `target_vocabulary` is given.
     """
+    numbers = check_options(arch, size, chosen)
+    return MODELS[arch](source_vocabulary, target_vocabulary or source_vocabulary, **{**numbers, **chosen})
+
+
+def check_options(arch: str, size: str, chosen: dict[str, Any]) -> dict[str, int]:
+    """Refuse names and values that cannot make a model; returns the numbers of the size."""
     model = pick("arch", arch, MODELS)
-    numbers: dict[str, Any] = {**pick(f"size of {arch}", size, model.sizes)}
+    numbers = pick(f"size of {arch}", size, model.sizes)
     known = options(model)
     for name, value in chosen.items():
         if name not in known:
             raise UsageError(f"{arch} has no option {name!r}; {did_you_mean(name, known)}")
         check_option(arch, known[name], value)
-    return model(source_vocabulary, target_vocabulary or source_vocabulary, **{**numbers, **chosen})
+    return numbers
 
 
 def options(model: type[Seq2Seq]) -> dict[str, inspect.Parameter]:

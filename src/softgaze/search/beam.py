@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from softgaze.models.base import Seq2Seq, Source, Watch
-from softgaze.search.hypothesis import Hypothesis, hypothesis
+from softgaze.search.hypothesis import Hypothesis, check_penalty, hypothesis
 from softgaze.search.rules import NEVER, Rules
 from softgaze.symbols import BEGIN, END
 
@@ -36,6 +36,7 @@ def beam_search(
     """For each sentence up to `nbest` hypotheses, best first, ranked by log-probability / length^`length_penalty`."""
     if beam < 1 or not 1 <= nbest <= beam:
         raise ValueError(f"a beam of {beam} cannot give {nbest} best; both start at 1 and nbest is at most the beam")
+    check_penalty(length_penalty)
     front = first_front(model, source, rules, watch)
     ended: list[list[Hypothesis]] = [[] for _ in front.sentence]
     while len(front.sentence):
@@ -89,9 +90,7 @@ def next_scores(model: Seq2Seq, front: Front, rules: Rules, watch: Watch | None)
     """Total log-probability of every continuation: (N, W, V). The model's state moves on."""
     logits, front.state, _ = model.step(front.last, front.state, watch)
     width = front.totals.shape[1]
-    allowed = rules.apply(
-        logits.float().log_softmax(-1), front.written.flatten(0, 1), front.forced.repeat_interleave(width, 0)
-    )
+    allowed = rules.apply(logits, front.written.flatten(0, 1), front.forced.repeat_interleave(width, 0))
     return front.totals[..., None] + allowed.view(*front.totals.shape, -1)
 
 

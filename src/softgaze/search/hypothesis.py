@@ -1,5 +1,6 @@
 """What a search returns."""
 
+import math
 from typing import NamedTuple
 
 from softgaze.symbols import END
@@ -19,3 +20,9 @@ def hypothesis(written: list[int], log_probability: float, length_penalty: float
     finished = written[-1] == END
     tokens = tuple(written[:-1] if finished else written)
     return Hypothesis(tokens, log_probability / len(written) ** length_penalty, log_probability, finished)
+
+
+def check_penalty(length_penalty: float) -> None:
+    """Refuse an α that ranks nothing."""
+    if not math.isfinite(length_penalty):
+        raise ValueError(f"a length penalty of {length_penalty} ranks nothing; 0 is none, 1 the mean per token")

@@ -9,14 +9,15 @@ from torch import Tensor
 from softgaze.symbols import BEGIN, END, PAD, SPECIAL, UNKNOWN
 
 NEVER = -torch.inf
+UNLIKELY = -1e6  # the least a model's own log-probability counts for: a forced or only choice is never impossible
 
 
 @dataclass(frozen=True)
 class Rules:
-    """Limits on what is written. Lengths count tokens without END."""
+    """Limits on what is written."""
 
-    min_length: int = 0
-    max_length: int | None = None  # None: twice the source and twenty more
+    min_length: int = 0  # so many tokens before END may follow
+    max_length: int | None = None  # after so many, END counted, a sentence is cut; None: twice the source and 20 more
     prefixes: Sequence[Sequence[int]] | None = None  # one for each sentence of the batch; empty = free
     no_repeat: int = 0  # n: no n-gram is written twice
 
@@ -27,12 +28,18 @@ class Rules:
             raise ValueError("min_length and no_repeat cannot be negative")
         if self.max_length is not None and self.min_length > self.max_length:
             raise ValueError(f"min_length {self.min_length} is above max_length {self.max_length}")
-        if any(token in SPECIAL for prefix in self.prefixes or () for token in prefix):
-            raise ValueError("a prefix cannot hold special tokens")
+        if any(token < 0 or token in SPECIAL for prefix in self.prefixes or () for token in prefix):
+            raise ValueError("a prefix holds ids of ordinary tokens: no special ones, none below zero")
 
     def longest(self, lengths: Tensor) -> Tensor:
-        """How many tokens each sentence may have: its own source decides, never its neighbours."""
-        free = 2 * lengths + 20 if self.max_length is None else torch.full_like(lengths, self.max_length)
+        """After how many tokens each sentence is cut: its own source decides, never its neighbours.
+
+        There is always room for one token after a forced prefix.
+        """
+        if self.max_length is None:
+            free = (2 * lengths + 20).clamp(min=self.min_length + 1)
+        else:
+            free = torch.full_like(lengths, self.max_length)
         return torch.maximum(free, (self.forced(len(lengths), lengths.device) >= 0).sum(1) + 1)
 
     def forced(self, sentences: int, device: torch.device) -> Tensor:
@@ -44,8 +51,11 @@ class Rules:
         rows = [[*prefix] + [-1] * (size - len(prefix)) for prefix in prefixes]
         return torch.tensor(rows, dtype=torch.long, device=device).view(sentences, size)
 
-    def apply(self, log_probabilities: Tensor, written: Tensor, forced: Tensor) -> Tensor:
+    def apply(self, logits: Tensor, written: Tensor, forced: Tensor) -> Tensor:
         """Log-probabilities (R, V) after `written` (R, t), with what may not follow at −inf; `forced` is (R, P)."""
+        log_probabilities = logits.float().log_softmax(-1).clamp(min=UNLIKELY)
+        if bool(log_probabilities.isnan().any()):
+            raise ValueError("the model's logits are not numbers: its parameters are broken, or it overflowed")
         scores = log_probabilities.clone()
         scores[:, [PAD, UNKNOWN, BEGIN]] = NEVER
         place = written.shape[1]
@@ -73,6 +83,8 @@ def forbid_repeats(scores: Tensor, written: Tensor, size: int) -> None:
 
 def force(scores: Tensor, log_probabilities: Tensor, tokens: Tensor) -> None:
     """In place: where a token is forced (not −1), nothing else can follow."""
+    if int(tokens.max()) >= scores.shape[1]:
+        raise ValueError(f"prefix token {int(tokens.max())} is outside the vocabulary of {scores.shape[1]}")
     rows = (tokens >= 0).nonzero().flatten()
     chosen = tokens[rows]
     scores[rows] = NEVER

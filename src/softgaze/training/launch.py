@@ -12,6 +12,7 @@ from softgaze.data.batches import hash_key
 from softgaze.data.corpus import Corpus
 from softgaze.devices import pick_device
 from softgaze.errors import UsageError
+from softgaze.models import check_options
 from softgaze.training.curve import write_curve
 from softgaze.training.listeners import Listener
 from softgaze.training.loop import Trainer
@@ -42,20 +43,26 @@ def train(
     """Train until the budget is spent; returns the facts of the result. `Interrupted` when asked to stop."""
     start = Bundle.open(init) if init else None
     config = resolve(like(config, start) if start else config)
+    check_options(config.model.arch, config.model.size, config.model.options)
+    for text in filter(None, (corpus, dev)):
+        text.count()  # missing or unequal files are found before --fresh deletes anything
     run = RunDirectory(out)
     run.check()
-    with run.locked(), stoppable() as stop:
-        run.prepare(config, fresh)
-        tokenizers = start.tokenizers if start else None
-        prepared = prepare(run.encoded, corpus, dev, config.data, config.training.seed, tokenizers)
-        trainer = make_trainer(run, config, prepared, pick_device(device), listener, start)
+    with run.locked():
+        with run.setting_up():
+            run.prepare(config, fresh)
+            tokenizers = start.tokenizers if start else None
+            prepared = prepare(run.encoded, corpus, dev, config.data, config.training.seed, tokenizers)
+            trainer = make_trainer(run, config, prepared, pick_device(device), listener, start)
         trainer.resume()
         done = run.result()
         if done and trainer.spent():
             listener.said(f"this run ended at step {done['step']:,}; give a larger budget to go on, or --fresh")
             return done
         listener.started(summary(trainer))
-        if not trainer.train(stop):
+        with stoppable() as stop:
+            completed = trainer.train(stop)
+        if not completed:
             write_curve(run.journal, run.curve)
             raise Interrupted(stop.exit_code, trainer.progress.step)
         facts = trainer.finish()

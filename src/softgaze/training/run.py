@@ -49,6 +49,17 @@ class RunDirectory:
         write_text(self.path / SETTINGS, yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
         write_text(self.path / "environment.json", json.dumps(environment(), indent=2))
 
+    @contextmanager
+    def setting_up(self) -> Iterator[None]:
+        """What fails while a new run is set up leaves nothing behind, so that the corrected command starts clean."""
+        new = not (self.path / SETTINGS).exists()
+        try:
+            yield
+        except BaseException:
+            if new:
+                remove(self.path)
+            raise
+
     def check_settings(self, settings: dict[str, Any]) -> None:
         """Settings may not change under a run; only its budget may, and not when the rate's course hangs on it."""
         before = yaml.safe_load((self.path / SETTINGS).read_text(encoding="utf-8"))

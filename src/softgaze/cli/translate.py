@@ -1,0 +1,253 @@
+"""`softgaze translate`: lines in, lines out. Knows streams and printing; the translating is `softgaze.translator`'s."""
+
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
+
+import typer
+
+if TYPE_CHECKING:
+    from softgaze.translator import Options, Sampling, Translation
+
+# Line ends to some readers of JSON lines, though not to JSON: written as escapes they are safe everywhere.
+ESCAPES = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
+
+
+def translate(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The directory of a trained model.")],
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="What to translate; else --input, else stdin.")
+    ] = None,
+    source: Annotated[
+        Path | None, typer.Option("--input", "-i", metavar="FILE", help="Translate each line of FILE (.gz too).")
+    ] = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE (.gz too) when all is done.")
+    ] = None,
+    beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept at each step; 1 is fastest.  [5]")] = None,
+    nbest: Annotated[int, typer.Option(min=1, help="Translations of each line, tab-separated.")] = 1,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="A JSON object for each line, with score and tokens.")
+    ] = False,
+    length_penalty: Annotated[float, typer.Option(help="Above 1 prefers longer text, below 1 shorter.")] = 1.0,
+    no_repeat: Annotated[int, typer.Option(min=0, help="Never write N subwords in a row twice; 0: no such rule.")] = 0,
+    prefix: Annotated[str, typer.Option(help="Words that every translation begins with.")] = "",
+    batch_tokens: Annotated[
+        int, typer.Option(min=1, help="Padded tokens × beam at once: memory against speed.")
+    ] = 4096,
+    window: Annotated[int | None, typer.Option(min=1, help="Lines read ahead; 1 answers each at once.  [2048]")] = None,
+    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = "auto",
+    temperature: Annotated[float | None, typer.Option(help="Sample: below 1 bolder, above 1 wilder.  [1]")] = None,
+    top_k: Annotated[int | None, typer.Option(help="Sample from the K likeliest subwords.  [all]")] = None,
+    top_p: Annotated[float | None, typer.Option(help="Sample from the likeliest with this probability.  [1]")] = None,
+    seed: Annotated[int | None, typer.Option(help="Sample: the same seed draws the same text.  [0]")] = None,
+) -> None:
+    """Translate text: an argument, a file, or a pipe. N lines in are N lines out, in order; an empty line stays empty.
+
+    softgaze translate runs/m30k "A dog runs."
+
+    softgaze translate runs/m30k --input news.en --output news.de
+
+    cat news.en | softgaze translate runs/m30k --json > news.jsonl
+
+    A line longer than the model can take is split at its sentences and joined again, never cut. With --nbest N a line
+    holds N translations with tabs between them, best first (or, with --json, "alternatives"). Lines end at a newline
+    and nowhere else. Any size of input runs in bounded memory. Giving --temperature, --top-k, --top-p or --seed draws
+    words by their probability instead of searching for the likeliest.
+    """
+    from softgaze.translator import WINDOW, Search, load
+
+    drawn = sampling_of(temperature, top_k, top_p, seed)
+    options: Options = {
+        "beam": beam_for(beam, nbest, drawn),
+        "nbest": nbest,
+        "length_penalty": length_penalty,
+        "sampling": drawn,
+        "no_repeat": no_repeat,
+        "prefix": prefix,
+        "batch_tokens": batch_tokens,
+    }
+    Search(**options)  # what cannot work is said before the model is loaded
+    lines, total = input_of(text, source)
+    translator = load(model, device)
+    typed = text is None and source is None and sys.stdin.isatty()
+    if typed:
+        typer.echo("Type text and press Enter; Ctrl-D ends. (A file: --input FILE, or < FILE.)", err=True)
+    size = window or (1 if typed else WINDOW)
+    with writer(output) as file, progress(total, shown=not typed and (output or not sys.stdout.isatty())) as advance:
+        found = translator.translate_lines(lines, window=size, progress=advance, **options)
+        write_all(found, json_line if as_json else text_line, file, size)
+
+
+def sampling_of(
+    temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None
+) -> "Sampling | None":
+    """What the four flags ask for; None when none of them was given."""
+    from softgaze.translator import Sampling
+
+    flags = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
+    given = {name: value for name, value in flags.items() if value is not None}
+    return Sampling(**given) if given else None  # type: ignore[arg-type]
+
+
+def beam_for(beam: int | None, nbest: int, drawn: "Sampling | None") -> int:
+    """The beam asked for, else five or as many as are to be shown."""
+    from softgaze.errors import UsageError
+
+    if beam is not None and drawn is not None:
+        raise UsageError("--beam searches and --temperature, --top-k, --top-p, --seed draw; use one or the other")
+    return beam if beam is not None else max(5, nbest)
+
+
+# --- in ---------------------------------------------------------------------------------------------------------
+
+
+def input_of(text: str | None, source: Path | None) -> tuple[Iterable[str], int | None]:
+    """The lines to translate, and how many there are if that is known."""
+    from softgaze.data.corpus import count_lines, read_lines
+    from softgaze.errors import UsageError
+
+    if text is not None and source is not None:
+        raise UsageError(f"translate the text or --input {source}? give one of them")
+    if text is not None:
+        lines = typed_text(text).split("\n")
+        return lines, len(lines)
+    if source is None or str(source) == "-":
+        return stream_lines(sys.stdin.buffer, Path("stdin")), None
+    if source.exists() and not source.is_file() and not source.is_dir():  # a pipe can be read only once
+        return stream_lines(source.open("rb"), source), None
+    if source.is_file() and not source.stat().st_size:
+        return (), 0
+    return read_lines(source), count_lines(source)
+
+
+def typed_text(text: str) -> str:
+    """An argument, unless it holds bytes that are no text."""
+    from softgaze.errors import DataError
+
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"TEXT is not UTF-8 at character {error.start + 1}; check the terminal's encoding") from error
+    return text
+
+
+def stream_lines(stream: BinaryIO, name: Path) -> Iterator[str]:
+    """Lines of a stream that is read once, with the same rules as a file's (`data.corpus`)."""
+    from softgaze.data.corpus import LONGEST_LINE
+
+    byte = 0
+    with stream:
+        for number, raw in enumerate(iter(lambda: stream.readline(LONGEST_LINE), b""), 1):
+            yield decoded(raw, name, number, byte)
+            byte += len(raw)
+
+
+def decoded(raw: bytes, name: Path, number: int, byte: int) -> str:
+    """One line without its end, or a `LineError` that says where it is no text."""
+    from softgaze.data.corpus import LONGEST_LINE, LineError
+
+    if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
+        why = f"no line end within {LONGEST_LINE >> 20} MiB"
+        raise LineError(name, number, byte, why, "write one sentence on each line")
+    try:
+        text = raw.decode()
+    except UnicodeDecodeError as error:
+        why = f"not UTF-8 (0x{raw[error.start]:02X}, {error.reason})"
+        raise LineError(name, number, byte + error.start, why, "convert with iconv -f latin1 -t utf-8") from error
+    if "\0" in text:
+        place = byte + raw.index(b"\0")
+        raise LineError(name, number, place, "holds a NUL byte", "is it text? if it is UTF-16, convert with iconv")
+    if number == 1 and text.startswith("\ufeff"):
+        raise LineError(name, 1, 0, "starts with a byte-order mark", r"remove it with sed '1s/^\xEF\xBB\xBF//'")
+    return text.removesuffix("\n").removesuffix("\r")
+
+
+# --- out --------------------------------------------------------------------------------------------------------
+
+
+def text_line(found: "Translation") -> str:
+    """The translation, or several with tabs between them; no translation holds a tab."""
+    return "\t".join(each.text for each in (found, *found.alternatives))
+
+
+def json_line(found: "Translation") -> str:
+    """Everything about a translation, in one line."""
+    import json
+
+    return json.dumps(found.to_dict(), ensure_ascii=False).translate(ESCAPES)
+
+
+def write_all(
+    translations: Iterable["Translation"], show: Callable[["Translation"], str], file: BinaryIO, window: int
+) -> None:
+    """Write a line for each translation, and pass on what there is whenever a window is done."""
+    for number, found in enumerate(translations, 1):
+        file.write(f"{show(found)}\n".encode())
+        if number % window == 0:
+            file.flush()
+    file.flush()
+
+
+@contextmanager
+def writer(path: Path | None) -> Iterator[BinaryIO]:
+    """Where to write bytes: stdout, or a file that takes its name only when all of it is there."""
+    if path is None:
+        yield sys.stdout.buffer
+    elif path.exists() and not path.is_file() and not path.is_dir():  # a pipe or device must not be replaced
+        with path.open("wb") as file:
+            yield file
+    else:
+        with replacing(path.resolve()) as file:
+            yield file
+
+
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to fill, compressed if its name says so; when something goes wrong, what was there before stays."""
+    import gzip
+    import os
+
+    from softgaze.errors import UsageError
+    from softgaze.files import TEMPORARY, explained, sync_directory, sync_file
+
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory; --output names a file")
+    temporary = path.with_name(f"{TEMPORARY}{path.name}")
+    with explained(path):
+        try:
+            with gzip.open(temporary, "wb") if path.suffix == ".gz" else temporary.open("wb") as file:
+                yield cast(BinaryIO, file)
+            sync_file(temporary)
+            os.replace(temporary, path)
+            sync_directory(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+# --- progress ---------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def progress(total: int | None, *, shown: object = True) -> Iterator[Callable[[int], None] | None]:
+    """Lines done, lines a second and the time left, on stderr, if it is a terminal and nothing else goes there."""
+    if not shown or not sys.stderr.isatty():
+        yield None
+        return
+    from time import monotonic
+
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(elapsed_when_finished=True))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task, began = bars.add_task("0 lines", total=total), monotonic()
+
+        def advance(lines: int) -> None:
+            done = bars.tasks[0].completed + lines
+            rate = done / max(monotonic() - began, 1e-9)
+            bars.update(task, advance=lines, description=f"{done:,.0f} lines, {rate:,.1f} lines/s")
+
+        yield advance

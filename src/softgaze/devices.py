@@ -1,0 +1,43 @@
+"""Where tensors live: the device a name stands for, and one line when it, or torch itself, is not there."""
+
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+from softgaze.errors import ResourceError, UsageError, did_you_mean
+
+if TYPE_CHECKING:
+    import torch
+
+NAMES = ("auto", "cpu", "cuda", "mps")
+
+
+def need_torch() -> None:
+    """Say how to install what the base install leaves out; found without importing it, which takes seconds."""
+    for package in ("torch", "safetensors"):
+        if find_spec(package) is None:
+            raise ResourceError(f"this needs {package}, which is not installed; pip install 'softgaze[train]'")
+
+
+def pick_device(name: str = "auto") -> "torch.device":
+    """The device called `name`: cpu, cuda, cuda:1, mps; or auto: the first of cuda, mps, cpu that is there."""
+    need_torch()
+    import torch
+
+    if name == "auto":
+        return torch.device(next(kind for kind in ("cuda", "mps", "cpu") if count(kind)))
+    kind, _, number = name.partition(":")
+    if kind not in NAMES[1:] or not (number.isdecimal() or name == kind):
+        raise UsageError(f"unknown device {name!r}; {did_you_mean(name, NAMES)}")
+    if int(number or 0) >= count(kind):
+        there = ", ".join(f"{each} ({count(each)})" for each in NAMES[1:] if count(each))
+        raise UsageError(f"device {name} is not available; here there is {there}, and auto takes the best")
+    return torch.device(name)
+
+
+def count(kind: str) -> int:
+    """How many devices of a kind this machine and this build of torch have."""
+    import torch
+
+    if kind == "cuda":
+        return torch.cuda.device_count() if torch.cuda.is_available() else 0
+    return int(torch.backends.mps.is_available()) if kind == "mps" else 1

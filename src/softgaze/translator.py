@@ -1,0 +1,446 @@
+"""The facade: text in, Translation out, whatever the architecture.
+
+Text longer than the model was trained for is split, translated in parts and joined again, never cut. Importing this
+file does not import torch; `load` does.
+"""
+
+import re
+import unicodedata
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from heapq import nlargest
+from itertools import islice, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, overload
+
+import numpy
+
+from softgaze.bundle import Bundle, Description
+from softgaze.data.batches import cut_by_budget
+from softgaze.data.tokens import Tokenizer, normalise
+from softgaze.devices import need_torch, pick_device
+from softgaze.errors import UsageError
+from softgaze.metrics import is_unspaced
+from softgaze.symbols import END
+
+if TYPE_CHECKING:
+    import torch
+
+    from softgaze.gaze import Attention
+    from softgaze.models import Seq2Seq
+    from softgaze.search import Hypothesis, Rules
+
+WINDOW = 2048  # lines of a stream sorted by length together: enough for little padding, little enough to wait for
+
+CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), " ")  # not text: line ends, NUL, terminal escapes
+
+Ids = tuple[int, ...]
+Progress = Callable[[int], None]  # told how many more texts are done
+
+
+# --- what can be asked for --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Sampling:
+    """Draw each token instead of searching for the likeliest; the same seed draws the same text, in any batch."""
+
+    temperature: float = 1.0  # below 1 bolder, above 1 wilder
+    top_k: int = 0  # only the k likeliest tokens; 0: all
+    top_p: float = 1.0  # only the likeliest tokens that together have this probability
+    seed: int = 0
+
+
+class Options(TypedDict, total=False):
+    """The keywords of `translate`; meanings and defaults are those of `Search`."""
+
+    beam: int
+    nbest: int
+    length_penalty: float
+    sampling: Sampling | None
+    max_length: int | None
+    min_length: int
+    no_repeat: int
+    prefix: str
+    batch_tokens: int
+
+
+@dataclass(frozen=True)
+class Search:
+    """How to look for a translation. Lengths are subwords, and hold for each part of a text that had to be split."""
+
+    beam: int = 5  # hypotheses kept at each step; 1 is greedy
+    nbest: int = 1  # how many translations: the best and nbest − 1 alternatives, or this many samples
+    length_penalty: float = 1.0  # α in log-probability / length^α, END counted
+    sampling: Sampling | None = None  # draw instead; the beam then has no meaning
+    max_length: int | None = None  # None: twice the source and twenty more
+    min_length: int = 0
+    no_repeat: int = 0  # n: no n subwords in a row are written twice
+    prefix: str = ""  # whole words every translation must begin with
+    batch_tokens: int = 4096  # padded source tokens × hypotheses at once: memory against speed
+
+    def __post_init__(self) -> None:
+        if self.nbest < 1 or self.beam < 1 or self.batch_tokens < 1:
+            raise UsageError("beam, nbest and batch_tokens start at 1")
+        if self.sampling is None and self.nbest > self.beam:
+            raise UsageError(
+                f"a beam of {self.beam} cannot give the {self.nbest} best; widen the beam, or ask for less"
+            )
+
+    @property
+    def width(self) -> int:
+        """Hypotheses that are written at the same time for one source."""
+        return self.beam if self.sampling is None else self.nbest
+
+    def check(self) -> None:
+        """Refuse the rest of what cannot work; needs torch."""
+        from softgaze.search.hypothesis import check_penalty
+        from softgaze.search.sampling import check_options
+
+        drawn = self.sampling or Sampling()
+        try:
+            self.rules(None)
+            check_penalty(self.length_penalty)
+            check_options(self.nbest, drawn.temperature, drawn.top_k, drawn.top_p)
+        except ValueError as error:
+            raise UsageError(str(error)) from error
+
+    def rules(self, prefixes: Sequence[Sequence[int]] | None) -> "Rules":
+        """What may be written, as the search wants it."""
+        from softgaze.search import Rules
+
+        return Rules(self.min_length, self.max_length, prefixes, self.no_repeat)
+
+
+# --- what comes back --------------------------------------------------------------------------------------------
+
+
+class Part(NamedTuple):
+    """What the model read and wrote in one go; a text that was not split has one."""
+
+    source_ids: Ids  # as read, END included
+    target_ids: Ids  # as written, without BEGIN and END
+    source_tokens: tuple[str, ...]  # how the ids are written; the source's END too
+    target_tokens: tuple[str, ...]
+    log_probability: float
+    finished: bool  # False: cut at the maximum length
+
+    @property
+    def length(self) -> int:
+        """Tokens that were predicted, END among them."""
+        return len(self.target_ids) + self.finished
+
+
+@dataclass(frozen=True)
+class Translation:
+    """One text, translated."""
+
+    source: str  # as it was given
+    text: str
+    score: float  # what alternatives are ranked by: log-probability / length^α; higher is better, 0 is certain
+    parts: tuple[Part, ...] = field(repr=False)  # what the model read and wrote; none for empty text
+    alternatives: tuple["Translation", ...] = ()  # the next best, best first; of samples, in the order drawn
+
+    @property
+    def tokens(self) -> tuple[str, ...]:
+        """Subwords of the translation."""
+        return tuple(token for part in self.parts for token in part.target_tokens)
+
+    @property
+    def source_tokens(self) -> tuple[str, ...]:
+        """Subwords of the source as the model read them, with the END of each part."""
+        return tuple(token for part in self.parts for token in part.source_tokens)
+
+    @property
+    def log_probability(self) -> float:
+        """Of the whole translation: the sum over its parts."""
+        return sum((part.log_probability for part in self.parts), 0.0)
+
+    @property
+    def finished(self) -> bool:
+        """False when a part was cut at the maximum length."""
+        return all(part.finished for part in self.parts)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        facts = {
+            "text": self.text,
+            "score": self.score,
+            "log_probability": self.log_probability,
+            "finished": self.finished,
+            "tokens": list(self.tokens),
+        }
+        others = [
+            {name: value for name, value in each.to_dict().items() if name in facts} for each in self.alternatives
+        ]
+        return {"source": self.source, **facts, "alternatives": others}
+
+
+# --- the translator ---------------------------------------------------------------------------------------------
+
+
+def load(path: str | Path, device: str = "auto") -> "Translator":
+    """Open a model directory: checked file by file, and nothing in it is executed."""
+    need_torch()
+    bundle = Bundle.open(Path(path))
+    chosen = pick_device(device)  # imports torch, which takes seconds: what is wrong with the path is said before
+    return Translator(bundle, bundle.model(str(chosen)), chosen)
+
+
+class Reading(NamedTuple):
+    """One source on its way to the model."""
+
+    ids: Ids
+    first: bool  # the beginning of its text
+
+
+class Translator:
+    """A trained model with its tokenizers. Holds no state between calls, so one serves many."""
+
+    def __init__(self, bundle: Bundle, model: "Seq2Seq", device: "torch.device") -> None:
+        self.bundle, self.model, self.device = bundle, model, device
+        self.places = position_limit(bundle.description)
+
+    @overload
+    def translate(self, text: str, **options: Unpack[Options]) -> Translation: ...
+
+    @overload
+    def translate(self, text: list[str], **options: Unpack[Options]) -> list[Translation]: ...
+
+    def translate(self, text: str | list[str], **options: Unpack[Options]) -> Translation | list[Translation]:
+        """Translate a text, or a list of them in order; the keywords are the fields of `Search`.
+
+        Empty text stays empty. White space of any kind counts as one space. A text with more subwords than the model
+        was trained for is split at its sentences; the score is then that of all parts together.
+        """
+        if isinstance(text, str):
+            return next(self.translate_lines([text], **options))
+        return list(self.translate_lines(text, **options))
+
+    def translate_lines(
+        self,
+        lines: Iterable[str],
+        *,
+        window: int = WINDOW,
+        progress: Progress | None = None,
+        **options: Unpack[Options],
+    ) -> Iterator[Translation]:
+        """Translate a stream: one translation for each line, in order, with no more than `window` lines in memory."""
+        search = Search(**options)
+        search.check()
+        stream = iter(lines)
+        while block := list(islice(stream, window)):
+            yield from self.translate_block(block, search, progress)
+
+    def translate_block(
+        self, texts: Sequence[str], search: Search, progress: Progress | None = None
+    ) -> Iterator[Translation]:
+        """Translate texts together, batched by length."""
+        split = self.readings(texts)
+        if progress:
+            progress(sum(not readings for readings in split))
+        found = iter(self.search([each for readings in split for each in readings], search, progress))
+        for text, readings in zip(texts, split, strict=True):
+            yield self.assemble(text, [(each.ids, next(found)) for each in readings], search)
+
+    def attention(self, translation: Translation) -> "list[Attention]":
+        """Where each part of a translation looked: the model is run once more over its own output, and only watches.
+
+        A model without attention has nothing to show: the list is empty.
+        """
+        from softgaze.gaze import record
+
+        tokenizers = self.bundle.tokenizers
+        maps = [record(self.model, tokenizers, part.source_ids[:-1], part.target_ids) for part in translation.parts]
+        return [each for each in maps if each is not None]
+
+    # --- before the model
+
+    @cached_property
+    def limit(self) -> int:
+        """Subwords of a source that the model takes at once, END not counted."""
+        trained = self.bundle.description.max_length
+        return trained if self.places is None else min(trained, self.places - 1)
+
+    def readings(self, texts: Sequence[str]) -> list[list[Reading]]:
+        """What the model will read of each text: nothing if it is empty, several parts if it is too long."""
+        tokenizer = self.bundle.tokenizers.source
+        readings = []
+        for text, ids in zip(texts, tokenizer.encode(texts), strict=True):
+            parts = [ids] if len(ids) <= self.limit else tokenizer.encode(split_text(text, tokenizer, self.limit))
+            readings.append([Reading(source_ids(part), number == 0) for number, part in enumerate(filter(None, parts))])
+        return readings
+
+    # --- the model
+
+    def search(
+        self, readings: Sequence[Reading], search: Search, progress: Progress | None = None
+    ) -> "list[list[Hypothesis]]":
+        """Hypotheses for each source, in order."""
+        order = sorted(range(len(readings)), key=lambda number: len(readings[number].ids))
+        lengths = numpy.array([len(readings[number].ids) for number in order])
+        found: list[list[Hypothesis]] = [[] for _ in readings]
+        edges = [0, *cut_by_budget(lengths, search.batch_tokens // search.width), len(order)]
+        for start, end in pairwise(edges):
+            numbers = order[start:end]
+            batch = [readings[number] for number in numbers]
+            for number, hypotheses in zip(numbers, self.run(batch, search), strict=True):
+                found[number] = hypotheses
+            if progress:
+                progress(sum(each.first for each in batch))
+        return found
+
+    def run(self, batch: Sequence[Reading], search: Search) -> "list[list[Hypothesis]]":
+        """One batch through the model."""
+        from softgaze.models import Source
+        from softgaze.search import beam_search, sample
+
+        if not batch:
+            return []
+        source = Source.of([each.ids for each in batch], self.device)
+        rules = within(search.rules(self.prefixes(batch, search)), self.places)
+        if search.sampling is not None:
+            drawn = vars(search.sampling) | {"samples": search.nbest, "length_penalty": search.length_penalty}
+            return sample(self.model, source, rules=rules, **drawn)
+        ranking: dict[str, Any] = {name: getattr(search, name) for name in ("beam", "nbest", "length_penalty")}
+        return beam_search(self.model, source, rules=rules, **ranking)
+
+    def prefixes(self, batch: Sequence[Reading], search: Search) -> list[list[int]] | None:
+        """The forced beginning, for the sources that begin their text."""
+        if not search.prefix:
+            return None
+        [prefix] = self.bundle.tokenizers.target.encode([search.prefix])
+        return [prefix if each.first else [] for each in batch]
+
+    # --- after the model
+
+    def assemble(self, text: str, found: "list[tuple[Ids, list[Hypothesis]]]", search: Search) -> Translation:
+        """The translation of a text from the hypotheses of its parts, the alternatives attached to the best."""
+        parts = [[self.part(ids, each) for each in hypotheses] for ids, hypotheses in found]
+        choose = best_combinations if search.sampling is None else same_draws
+        best, *others = [self.translation(text, chosen, search) for chosen in choose(parts, search)]
+        return replace(best, alternatives=tuple(others))
+
+    def part(self, ids: Ids, found: "Hypothesis") -> Part:
+        """What one hypothesis says."""
+        source, target = self.bundle.tokenizers.source, self.bundle.tokenizers.target
+        pieces = tuple(source.pieces(ids)), tuple(target.pieces(found.tokens))
+        return Part(ids, found.tokens, *pieces, found.log_probability, found.finished)
+
+    def translation(self, text: str, parts: tuple[Part, ...], search: Search) -> Translation:
+        """Parts joined to one text."""
+        space = "" if is_unspaced(self.bundle.description.target_language) else " "
+        written = space.join(filter(None, (self.written(part.target_ids) for part in parts)))
+        return Translation(text, written, combined_score(parts, search.length_penalty), parts)
+
+    def written(self, ids: Ids) -> str:
+        """The text of target ids: one line, safe to print, whatever bytes a model spells that has learnt little."""
+        return normalise(self.bundle.tokenizers.target.decode(ids).translate(CONTROLS))
+
+
+def source_ids(ids: Iterable[int]) -> Ids:
+    """A source as every model reads it, in training and after: its subwords, then END."""
+    return (*ids, END)
+
+
+def combined_score(parts: Sequence[Part], length_penalty: float) -> float:
+    """log-probability / length^α over all parts at once, so that a split text is ranked as if it were one."""
+    length = sum(part.length for part in parts)
+    return sum(part.log_probability for part in parts) / length**length_penalty if length else 0.0
+
+
+def best_combinations(parts: Sequence[Sequence[Part]], search: Search) -> list[tuple[Part, ...]]:
+    """The best `nbest` ways to take one hypothesis of each part; parts are translated independently."""
+    kept: list[tuple[Part, ...]] = [()]
+    for hypotheses in parts:
+        longer = ((*before, each) for before in kept for each in hypotheses)
+        kept = nlargest(search.nbest, longer, key=lambda chosen: combined_score(chosen, search.length_penalty))
+    return kept
+
+
+def same_draws(parts: Sequence[Sequence[Part]], search: Search) -> list[tuple[Part, ...]]:
+    """Draw n of each part together; samples have an order, not a rank."""
+    return list(zip(*parts, strict=True)) or [()]
+
+
+# --- limits of the model ----------------------------------------------------------------------------------------
+
+
+def position_limit(description: Description) -> int | None:
+    """How many tokens a model has places for; None where there is no such limit."""
+    from softgaze.models import MODELS, options
+
+    chosen = {name: each.default for name, each in options(MODELS[description.arch]).items()} | description.options
+    return int(chosen["max_length"]) if chosen.get("positions") == "learned" else None
+
+
+def within(rules: "Rules", places: int | None) -> "Rules":
+    """The same rules, never past the last place."""
+    from softgaze.search import Rules
+
+    class Within(Rules):
+        def longest(self, lengths: "torch.Tensor") -> "torch.Tensor":
+            return super().longest(lengths).clamp(max=places)
+
+    return rules if places is None else Within(**vars(rules))
+
+
+# --- splitting --------------------------------------------------------------------------------------------------
+
+# A sentence ends at its mark before a space, closing quotes and brackets included; but not at the full stop of a number
+# or of one or two letters that begin with a capital (Mr., U.S.), nor before a small letter. 。！？ need no space.
+SENTENCE_END = re.compile(
+    r"""(?: [!?…]+ | (?<!\d) (?<!\b[A-Z]) (?<!\b[A-Z]\w) \.+ ) ["'”’»)\]]* (?=\s)
+        | [。！？｡]+ ["'”’」』）]*""",
+    re.VERBOSE,
+)
+# Where to cut a sentence that is itself too long: near its middle at the first of these, else at any space.
+WEAKER_ENDS = (re.compile(r"[.!?…;:]+(?=\s)|[；：]"), re.compile(r",(?=\s)|[、，،]"))
+SPACE = re.compile(r"(?=\s)")
+ATTACHED = ("Mn", "Mc", "Me", "Cf")  # Unicode categories of what belongs to the character before it
+JOINER = "\u200d"  # and of what follows it, too
+
+
+def split_text(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
+    """Cut a text into its sentences, and sentences of more than `limit` subwords into smaller parts."""
+    return [part for sentence in sentences(normalise(text)) for part in halves(sentence, tokenizer, limit)]
+
+
+def sentences(text: str) -> list[str]:
+    """The sentences of a normalised text."""
+    ends = [found.end() for found in SENTENCE_END.finditer(text)]
+    cuts = [0, *(end for end in ends if not text[end : end + 2].lstrip()[:1].islower()), len(text)]
+    parts = (text[start:end].strip() for start, end in pairwise(cuts))
+    return [part for part in parts if part]
+
+
+def halves(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
+    """`text` if it fits, else its two halves, each treated alike. A single character is never cut."""
+    [ids] = tokenizer.encode([text])
+    if len(ids) <= limit or len(text) < 2:
+        return [text]
+    cut = middle(text)
+    sides = (side for side in (text[:cut].strip(), text[cut:].strip()) if side)
+    return [part for side in sides for part in halves(side, tokenizer, limit)]
+
+
+def middle(text: str) -> int:
+    """The best place to cut: marks in the middle half of the text, then spaces anywhere, then between characters."""
+    edge = max(1, len(text) // 4)
+    for mark, first, last in (*((mark, edge, len(text) - edge) for mark in WEAKER_ENDS), (SPACE, 1, len(text) - 1)):
+        places = [found.end() for found in mark.finditer(text) if first <= found.end() <= last]
+        if places:
+            return min(places, key=lambda place: abs(2 * place - len(text)))
+    return whole_character(text, len(text) // 2)
+
+
+def whole_character(text: str, place: int) -> int:
+    """`place`, or the next one that does not tear an accent, a joiner or an emoji's variation off its character."""
+    for later in range(place, len(text)):
+        if unicodedata.category(text[later]) not in ATTACHED and text[later - 1] != JOINER:
+            return later
+    return place

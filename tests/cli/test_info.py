@@ -1,0 +1,96 @@
+import json
+import shutil
+import subprocess
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from bundles import tiny_bundle
+from softgaze import __version__
+from softgaze.bundle import WEIGHTS, Bundle
+from softgaze.cli import app
+from softgaze.cli.info import readable, table
+from softgaze.errors import DataError
+
+
+def info(*arguments: str) -> str:
+    done = CliRunner().invoke(app, ["info", *arguments])
+    if done.exception:
+        raise done.exception
+    return done.stdout
+
+
+def test_everything_is_shown():
+    written, bundle = info(str(tiny_bundle())), Bundle.open(tiny_bundle())
+    assert "en → ko" in written
+    assert "transformer, tiny" in written
+    assert "12,345" in written
+    for name, entry in bundle.files.items():
+        assert name in written
+        assert entry["sha256"] in written
+
+
+def test_json_holds_the_same():
+    record, bundle = json.loads(info(str(tiny_bundle()), "--json")), Bundle.open(tiny_bundle())
+    assert record["facts"] == bundle.facts
+    assert record["files"] == bundle.files
+    assert (record["arch"], record["source_language"], record["max_length"]) == ("transformer", "en", 12)
+    assert record["vocabulary"]["source"] == len(bundle.tokenizers.source)
+
+
+def test_parameters_are_those_of_the_model():
+    counted = sum(each.numel() for each in Bundle.open(tiny_bundle()).model().parameters())
+    assert json.loads(info(str(tiny_bundle()), "--json"))["parameters"] == counted
+    assert f"{counted:,}" in info(str(tiny_bundle()))
+
+
+def test_it_works_without_torch():
+    program = (
+        f"import sys; sys.argv = ['softgaze', 'info', {str(tiny_bundle())!r}]; from softgaze.cli import main\n"
+        "try: main()\n"
+        "except SystemExit as left: sys.exit(left.code or 'torch' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    assert (done.returncode, done.stderr) == (0, b"")
+
+
+def test_a_damaged_file_is_named(tmp_path):
+    shutil.copytree(tiny_bundle(), tmp_path / "m")
+    with (tmp_path / "m" / WEIGHTS).open("r+b") as file:
+        file.seek(-1, 2)
+        file.write(b"\x55")
+    with pytest.raises(DataError, match=WEIGHTS):
+        info(str(tmp_path / "m"))
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (1234567, "1,234,567"),
+        (0.00012345, "0.0001234"),
+        (1234.5, "1,234.50"),
+        (True, "yes"),
+        ("x", "x"),
+        ([1, "a"], "1, a"),
+    ],
+)
+def test_facts_are_readable(value, expected):
+    assert readable(value) == expected
+
+
+def test_any_facts_can_be_shown():
+    facts = {"a_b": 1, "none": None, "inner": {"deep": {"x": [1.5, {"k": False}]}}, "empty": {}, "zero": 0, "no": False}
+    assert list(table(facts)) == [
+        "  a b    1",
+        "  inner",
+        "    deep",
+        "      x  1.5, k no",
+        "  zero   0",
+        "  no     no",
+    ]
+    assert list(table({})) == []
+
+
+def test_version_is_known():
+    assert __version__ in CliRunner().invoke(app, ["--version"]).stdout

@@ -1,0 +1,282 @@
+"""Readers and writers: every way a file can be wrong is one line with file, line, byte and remedy."""
+
+import gzip
+import hashlib
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softgaze.data import corpus as corpus_module
+from softgaze.data.corpus import (
+    Corpus,
+    LineError,
+    Pair,
+    count_lines,
+    is_language,
+    language_of,
+    read_lines,
+    read_pairs,
+    read_table,
+    survey_lines,
+    survey_table,
+    write_lines,
+    writing,
+)
+from softgaze.errors import DataError, UsageError
+
+line_text = st.text(st.characters(exclude_characters="\n\0", exclude_categories=["Cs"]), max_size=40)
+lines_of_text = st.lists(line_text, min_size=1, max_size=30).filter(lambda lines: not lines[0].startswith("\ufeff"))
+
+
+def put(path: Path, raw: bytes) -> Path:
+    path.write_bytes(gzip.compress(raw) if path.suffix == ".gz" else raw)
+    return path
+
+
+def message_of(read: Callable[[], object], kind: type[Exception] = DataError) -> str:
+    with pytest.raises(kind) as caught:
+        read()
+    assert "\n" not in str(caught.value)
+    return str(caught.value)
+
+
+@given(lines=lines_of_text, zipped=st.booleans(), chunk=st.integers(1, 64))
+def test_what_is_written_is_read_again(
+    tmp_path_factory: pytest.TempPathFactory, lines: list[str], zipped: bool, chunk: int
+) -> None:
+    path = tmp_path_factory.mktemp("written") / ("text.en.gz" if zipped else "text.en")
+    assert write_lines(path, lines) == len(lines)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(corpus_module, "CHUNK", chunk)
+        assert list(read_lines(path)) == [line.removesuffix("\r") for line in lines]
+        assert count_lines(path) == len(lines)
+
+
+@pytest.mark.parametrize("name", ["t.en", "t.en.gz"])
+@pytest.mark.parametrize(
+    ("raw", "lines"),
+    [
+        (b"a\nb\n", ["a", "b"]),
+        (b"a\nb", ["a", "b"]),
+        (b"\n", [""]),
+        (b"a\n\n", ["a", ""]),
+        (b"a\r\nb\r\n", ["a", "b"]),
+        (b"a\r\r\n", ["a\r"]),
+        (b"a\rb\x0cc\n", ["a\rb\x0cc"]),
+        ("x\u2028y\u0085z\x1e\n".encode(), ["x\u2028y\u0085z\x1e"]),
+    ],
+)
+def test_lines_end_at_newlines_only(tmp_path: Path, name: str, raw: bytes, lines: list[str]) -> None:
+    path = put(tmp_path / name, raw)
+    assert list(read_lines(path)) == lines
+    assert count_lines(path) == len(lines)
+
+
+@pytest.mark.parametrize("name", ["t.en", "t.en.gz"])
+@pytest.mark.parametrize(
+    ("raw", "line", "byte", "words"),
+    [
+        (b"good\ncaf\xe9\n", 2, 8, ["not UTF-8", "0xE9", "iconv -f latin1 -t utf-8"]),
+        (b"caf\xc3", 1, 3, ["not UTF-8"]),
+        (b"a\nb\xed\xa0\x80\n", 2, 3, ["not UTF-8"]),
+        (b"a\nbc\0d\n", 2, 4, ["NUL"]),
+        (b"\xef\xbb\xbfa\n", 1, 0, ["byte-order mark", "remove"]),
+    ],
+)
+def test_a_bad_line_is_named(tmp_path: Path, name: str, raw: bytes, line: int, byte: int, words: list[str]) -> None:
+    path = put(tmp_path / name, raw)
+    with pytest.raises(LineError) as caught:
+        list(read_lines(path))
+    assert (caught.value.line, caught.value.byte) == (line, byte)
+    message = str(caught.value)
+    assert "\n" not in message
+    for part in [f"{path}, line {line}, byte {byte}:", *words]:
+        assert part in message
+
+
+@pytest.mark.parametrize("chunk", [1, 3, 7, 1 << 18])
+def test_bad_lines_are_found_wherever_chunks_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chunk: int) -> None:
+    monkeypatch.setattr(corpus_module, "CHUNK", chunk)
+    raw = b"\xef\xbb\xbfone\n\xfftwo\nthr\0ee\nfour \xe2\x82\xac\nf\xc3\nsix"
+    found: list[LineError] = []
+    lines = list(survey_lines(put(tmp_path / "t.en", raw), found.append))
+    assert lines == ["one", None, None, "four €", None, "six"]
+    assert [(error.line, error.byte) for error in found] == [
+        (1, 0),
+        (2, 7),
+        (3, raw.index(b"\0")),
+        (5, raw.index(b"\xc3")),
+    ]
+
+
+def test_a_bad_line_does_not_change_how_its_neighbours_end(tmp_path: Path) -> None:
+    path = put(tmp_path / "t.en", b"one\r\n\xff\r\nthree\r\n")
+    assert list(survey_lines(path, lambda error: None)) == ["one", None, "three"]
+
+
+def test_files_that_are_no_text(tmp_path: Path) -> None:
+    def says(path: Path, *words: str) -> None:
+        for read in (lambda: list(read_lines(path)), lambda: count_lines(path)):
+            message = message_of(read)
+            assert all(word in message for word in (str(path), *words)), message
+
+    says(tmp_path / "missing.en", "does not exist")
+    says(tmp_path, "is a directory")
+    says(put(tmp_path / "empty.en", b""), "is empty")
+    says(put(tmp_path / "hollow.en.gz", b""), "is empty")
+    (tmp_path / "void.en.gz").touch()
+    says(tmp_path / "void.en.gz", "is empty")
+    (tmp_path / "plain.en.gz").write_bytes(b"not compressed\n")
+    says(tmp_path / "plain.en.gz", "is not gzip")
+    (tmp_path / "zipped.en").write_bytes(gzip.compress(b"compressed\n"))
+    says(tmp_path / "zipped.en", "is gzip", "add .gz")
+    (tmp_path / "short.en.gz").write_bytes(gzip.compress(b"text that is cut short\n" * 99)[:-9])
+    says(tmp_path / "short.en.gz", "cut short or damaged")
+    damaged = bytearray(gzip.compress(os.urandom(5000)))
+    damaged[2000] ^= 255
+    (tmp_path / "damaged.en.gz").write_bytes(damaged)
+    says(tmp_path / "damaged.en.gz", "cut short or damaged")
+    says(put(tmp_path / "wide.en", "wide".encode("utf-16")), "UTF-16", "iconv -f utf-16")
+    os.mkfifo(tmp_path / "pipe.en")
+    says(tmp_path / "pipe.en", "not a regular file")
+
+
+def test_a_file_without_line_ends_is_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus_module, "LONGEST_LINE", 1 << 20)
+    path = put(tmp_path / "endless.en", b"x\n" + b"y" * (3 << 20))
+    assert "line 2, byte 2: no line end" in message_of(lambda: list(read_lines(path)))
+
+
+def test_pairs_and_different_line_counts(tmp_path: Path) -> None:
+    source, target = put(tmp_path / "t.en", b"a\nb\nc\n"), put(tmp_path / "t.de.gz", b"A\nB\nC")
+    assert list(read_pairs(source, target)) == [Pair("a", "A"), Pair("b", "B"), Pair("c", "C")]
+    for longer, shorter in ((b"a\n" * 1003, b"b\n" * 1001), (b"b\n" * 1001, b"a\n" * 1003)):
+        put(source, longer)
+        put(target, shorter)
+        counts = f"{source} has {len(longer) // 2:,} lines, {target} {len(shorter) // 2:,}"
+        assert counts in message_of(lambda: list(read_pairs(source, target)))
+        assert counts in message_of(lambda: Corpus.of([(source, target)]).count())
+
+
+def test_an_error_in_a_file_of_a_pair_is_about_that_line(tmp_path: Path) -> None:
+    source, target = put(tmp_path / "t.en", b"a\nb\n"), put(tmp_path / "t.de", b"A\n\xff\n")
+    assert f"{target}, line 2, byte 2" in message_of(lambda: list(read_pairs(source, target)))
+
+
+def test_tsv(tmp_path: Path) -> None:
+    assert list(read_table(put(tmp_path / "t.tsv.gz", b"a\tA\r\n\t\n"))) == [("a", "A"), ("", "")]
+    three = put(tmp_path / "t.tsv", "a\tA\né\tB\tC\n".encode())
+    assert f"{three}, line 2, byte 9: has 3 columns" in message_of(lambda: list(read_table(three)))
+    assert "line 1, byte 0: has no tab" in message_of(lambda: list(read_table(put(tmp_path / "u.tsv", b"a A\n"))))
+
+
+@pytest.mark.parametrize(
+    "rows",
+    [
+        ['{"source": "a", "target": "A", "id": "7"}', '{"target": "B", "source": "b"}'],
+        ['{"src": "a", "tgt": "A"}', '{"tgt": "B", "src": "b", "score": 0.5}'],
+        ['{"en": "a", "de": "A", "id": 1}', '{"de": "B", "en": "b"}'],
+        ['{"translation": {"en": "a", "de": "A"}}', '{"translation": {"de": "B", "en": "b"}}'],
+    ],
+)
+def test_jsonl(tmp_path: Path, rows: list[str]) -> None:
+    path = put(tmp_path / "t.jsonl.gz", "\n".join(rows).encode())
+    assert list(read_table(path)) == [("a", "A"), ("b", "B")]
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        ("", "not JSON"),
+        ('{"source": "a", ', "not JSON"),
+        ('["a", "A"]', "not a JSON object"),
+        ("{}", "keys: none"),
+        ('{"source": "a"}', "which keys"),
+        ('{"en": "a", "de": "A", "fr": "Â"}', "which keys"),
+        ('{"text": "a", "note": "A"}', "which keys"),
+        ('{"fr": "a", "de": "A"}', "has the keys 'fr' and 'de'"),
+        ('{"source": "a", "target": 3}', "'target' is not a string"),
+        ('{"source": "a\\nb", "target": "A"}', "a line end"),
+        ('{"source": "a\\u0000", "target": "A"}', "a NUL character"),
+        ('{"source": "a\\ud800", "target": "A"}', "half a surrogate pair"),
+        ("[" * 100_000, "not JSON"),
+        ('{"source": "a", "target": "A", "id": ' + "1" * 5000 + "}", "not JSON"),
+    ],
+)
+def test_jsonl_is_never_guessed(tmp_path: Path, row: str, words: str) -> None:
+    first = '{"en": "a", "de": "A"}\n'
+    path = put(tmp_path / "t.jsonl", f"{first}{row}\n{first}".encode())
+    message = message_of(lambda: list(read_table(path)))
+    assert f"{path}, line 2, byte " in message
+    assert words in message
+    found: list[LineError] = []
+    assert list(survey_table(path, found.append)) == [("a", "A"), None, ("a", "A")]
+    assert len(found) == 1
+    assert found[0].byte >= len(first)
+
+
+def test_a_json_error_names_its_byte(tmp_path: Path) -> None:
+    path = put(tmp_path / "t.jsonl", '{"source": "é", "target": "A"}\n{"source": "é", oops}\n'.encode())
+    raw = path.read_bytes()
+    with pytest.raises(LineError) as caught:
+        list(read_table(path))
+    assert caught.value.byte == raw.index(b"oops")
+
+
+def test_a_table_needs_a_telling_name(tmp_path: Path) -> None:
+    assert ".tsv or .jsonl" in message_of(lambda: list(read_table(tmp_path / "t.csv")), UsageError)
+
+
+def test_a_corpus_of_several_parts(tmp_path: Path) -> None:
+    files = put(tmp_path / "a.en", b"a\n"), put(tmp_path / "a.de", b"A\n")
+    rows = json.dumps({"en": "b", "de": "B"}).encode()
+    corpus = Corpus.of([files], [put(tmp_path / "b.jsonl", rows), put(tmp_path / "c.en-de.tsv.gz", b"c\tC\n")])
+    assert list(corpus) == list(corpus) == [("a", "A"), ("b", "B"), ("c", "C")]
+    assert corpus.count() == 3
+    assert [path.name for path in corpus.paths] == ["a.en", "a.de", "b.jsonl", "c.en-de.tsv.gz"]
+    assert corpus.languages() == ("en", "de")
+    assert corpus.sha256() == {path: hashlib.sha256(path.read_bytes()).hexdigest() for path in corpus.paths}
+    with pytest.raises(UsageError, match="no files"):
+        Corpus.of()
+
+
+def test_languages_come_from_endings_or_not_at_all(tmp_path: Path) -> None:
+    named = {"train.en.gz": "en", "t.pt-BR": "pt-BR", "t.zh_Hans": "zh_Hans", "t.yue": "yue"}
+    unnamed = ["train.txt", "train.src", "train", "train.gz", "t.english"]
+    assert {name: language_of(Path(name)) for name in named} == named
+    assert [language_of(Path(name)) for name in unnamed] == [None] * len(unnamed)
+    assert not is_language("EN")
+    other = Corpus.of([(Path("a.en"), Path("a.de")), (Path("b.en"), Path("b.fr"))])
+    assert "--target-lang" in message_of(other.languages, UsageError)
+    assert Corpus.of([], [put(tmp_path / "t.jsonl", b"oops\n")]).languages() == (None, None)
+
+
+def test_writing_is_all_or_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "t.en.gz"
+    write_lines(path, ["before"])
+
+    def fail_half_way() -> None:
+        with writing(path) as write:
+            write("after")
+            raise RuntimeError("power cut")
+
+    with pytest.raises(RuntimeError):
+        fail_half_way()
+    assert list(read_lines(path)) == ["before"]
+    for bad in (["a\nb"], ["a\0"], ["\ufeffa"]):
+        with pytest.raises(ValueError, match="line"):
+            write_lines(path, bad)
+    assert [file.name for file in tmp_path.iterdir()] == ["t.en.gz"]
+    assert list(read_lines(path)) == ["before"]
+    assert "the folder" in message_of(lambda: write_lines(tmp_path / "no" / "t.en", ["a"]))
+
+
+def test_equal_lines_give_equal_compressed_bytes(tmp_path: Path) -> None:
+    for name in ("a.gz", "b.gz"):
+        write_lines(tmp_path / name, ["same"])
+    assert (tmp_path / "a.gz").read_bytes() == (tmp_path / "b.gz").read_bytes()

@@ -1,0 +1,60 @@
+import subprocess
+import sys
+
+import pytest
+import torch
+
+from softgaze import devices
+from softgaze.devices import need_torch, pick_device
+from softgaze.errors import ResourceError, UsageError
+
+
+def having(monkeypatch, cuda: int = 0, mps: bool = False):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: cuda)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+
+
+@pytest.mark.parametrize(
+    ("cuda", "mps", "expected"), [(0, False, "cpu"), (1, False, "cuda"), (0, True, "mps"), (2, True, "cuda")]
+)
+def test_auto_takes_cuda_then_mps_then_cpu(monkeypatch, cuda, mps, expected):
+    having(monkeypatch, cuda, mps)
+    assert pick_device("auto") == torch.device(expected)
+    assert pick_device() == torch.device(expected)
+
+
+def test_a_named_device_is_taken_if_it_is_there(monkeypatch):
+    having(monkeypatch, cuda=2)
+    assert pick_device("cpu") == torch.device("cpu")
+    assert pick_device("cuda:1") == torch.device("cuda", 1)
+
+
+@pytest.mark.parametrize("name", ["cuda:2", "mps", "cpu:1"])
+def test_an_absent_device_is_refused_with_what_there_is(monkeypatch, name):
+    having(monkeypatch, cuda=2)
+    with pytest.raises(UsageError, match=rf"{name} is not available; here there is cpu \(1\), cuda \(2\)"):
+        pick_device(name)
+
+
+@pytest.mark.parametrize("name", ["gpu", "cud", "", "cuda:", "cuda:x", "cuda:-1", "meta", "auto:1"])
+def test_an_unknown_device_is_refused(name):
+    with pytest.raises(UsageError, match="unknown device"):
+        pick_device(name)
+
+
+def test_a_near_name_is_suggested():
+    with pytest.raises(UsageError, match="did you mean cuda"):
+        pick_device("cud")
+
+
+@pytest.mark.parametrize("missing", ["torch", "safetensors"])
+def test_a_missing_package_is_one_line_with_the_extra(monkeypatch, missing):
+    monkeypatch.setattr(devices, "find_spec", lambda name: None if name == missing else object())
+    with pytest.raises(ResourceError, match=rf"needs {missing}.*pip install 'softgaze\[train\]'"):
+        need_torch()
+
+
+def test_neither_the_package_nor_the_facade_imports_torch():
+    program = "import sys, softgaze, softgaze.translator, softgaze.cli; softgaze.load; sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program]).returncode == 0

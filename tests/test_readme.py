@@ -1,0 +1,70 @@
+"""What the README says is run: its commands in order, its Python, its links and its tree of names."""
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from corpora import SMALL, write_corpus
+from softgaze.models import MODELS
+
+ROOT = Path(__file__).parents[1]
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+QUICK = " ".join(f"--set=model.options.{name}={value}" for name, value in SMALL["transformer"].items())
+
+
+def blocks(language):
+    return re.findall(rf"```{language}\n(.*?)```", README, re.DOTALL)
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A directory with a person's own text in it, and `softgaze` on the PATH."""
+    directory = tmp_path_factory.mktemp("readme")
+    write_corpus(directory)
+    write_corpus(directory, pairs=4, name="test")
+    for line in blocks("bash")[0].strip().split("\n"):
+        run_line(line.split("#")[0].strip(), directory)
+    return directory
+
+
+def run_line(line, directory):
+    """The command as written, but for a shorter training."""
+    if line.startswith("softgaze train"):
+        line += f" --steps 3 {QUICK}"
+    command = line.replace("softgaze", f"{sys.executable} -m softgaze", 1)
+    result = subprocess.run(command, shell=True, cwd=directory, capture_output=True, text=True, timeout=300)
+    assert result.returncode == 0, f"{line}\n{result.stderr}"
+
+
+def test_the_commands_leave_what_they_promise(place):
+    assert (place / "runs/mine/model.safetensors").exists()
+    assert len((place / "test.out").read_text().split("\n")) == len((place / "test.en").read_text().split("\n"))
+
+
+@pytest.mark.parametrize("number", range(len(blocks("python"))))
+def test_the_python_runs(place, number):
+    environment = {**os.environ, "PYTHONWARNINGS": "error"}
+    command = [sys.executable, "-c", blocks("python")[number]]
+    result = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=120, env=environment)
+    assert result.returncode == 0, result.stderr
+    assert "2.8235" not in blocks("python")[number] or "2.8235" in result.stdout
+
+
+def test_links_lead_somewhere():
+    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+        assert (ROOT / target).exists(), target
+
+
+def test_every_architecture_is_in_the_table():
+    for arch in MODELS:
+        assert f"| `{arch}` |" in README
+
+
+def test_make_has_the_commands_that_are_named():
+    makefile = (ROOT / "Makefile").read_text()
+    for target in re.findall(r"make ([a-z]+)", README):
+        assert f"\n{target}:" in makefile, target
