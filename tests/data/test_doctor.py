@@ -296,6 +296,12 @@ def test_the_edges_of_a_range_are_left_out_and_its_inside_moved(tmp_path: Path) 
         assert np.concatenate(plans)[:100].tolist() == expected
 
 
+def test_a_range_to_the_end_reaches_the_end_of_the_longer_file(tmp_path: Path) -> None:
+    part = save(tmp_path, [Pair("a", "k")]).parts[0]
+    diagnosis = doctor._PartDiagnosis(part, (102, 100), [doctor.Shift(0, 100, -2, True)], True)
+    assert doctor._plan(diagnosis, 0, 102).tolist() == [-2] * 102
+
+
 def test_extra_lines_at_the_very_end_are_told(tmp_path: Path) -> None:
     corpus = save(tmp_path, toy_pairs(2500))
     write_lines(tmp_path / "t.xx", [*read_lines(tmp_path / "t.xx"), "klmn", "klmn"])
@@ -370,6 +376,13 @@ def test_a_byte_order_mark_is_fatal_and_fixed(tmp_path: Path) -> None:
     assert "byte-order mark" in found(report, "unreadable").message
     assert report.exit_code == 3
     fix(corpus, tmp_path / "f.en", tmp_path / "f.xx", report)
+    assert list(read_pairs(tmp_path / "f.en", tmp_path / "f.xx")) == pairs
+
+
+def test_fix_never_starts_a_file_with_a_byte_order_mark(tmp_path: Path) -> None:
+    pairs = toy_pairs(20)
+    corpus = save(tmp_path, [Pair("", "klm"), Pair("\ufeff" + pairs[0].source, pairs[0].target), *pairs[1:]])
+    fix(corpus, tmp_path / "f.en", tmp_path / "f.xx")
     assert list(read_pairs(tmp_path / "f.en", tmp_path / "f.xx")) == pairs
 
 

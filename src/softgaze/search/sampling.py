@@ -5,7 +5,9 @@ batch: a sentence gets the same samples alone and among others, and different se
 """
 
 import math
+from dataclasses import dataclass
 from hashlib import blake2b
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -35,32 +37,62 @@ def sample(
     """`samples` hypotheses for each sentence, in the order drawn; `top_k` 0 and `top_p` 1 cut nothing."""
     check_options(samples, temperature, top_k, top_p)
     check_penalty(length_penalty)
-    count, device = len(source.lengths), source.lengths.device
-    rows = torch.arange(count, device=device).repeat_interleave(samples)  # live row -> sentence
-    number = torch.arange(samples, device=device).repeat(count)  # live row -> which sample
-    state = model.start(model.encode(source, watch)).reorder(rows)
-    longest, forced = rules.longest(source.lengths)[rows], rules.forced(count, device)[rows]
-    written = torch.empty(len(rows), 0, dtype=torch.long, device=device)
-    last, totals = torch.full_like(rows, BEGIN), torch.zeros(len(rows), device=device)
-    noise = generators(source, samples, seed)
-    drawn: list[list[Hypothesis | None]] = [[None] * samples for _ in range(count)]
-
-    while len(rows):
-        logits, state, _ = model.step(last, state, watch)
-        allowed = rules.apply(logits, written, forced)
-        luck = torch.cat([torch.rand(1, generator=each) for each in noise]).to(device)
-        last = draw(allowed / temperature, top_k, top_p, luck)
-        totals = totals + allowed.gather(1, last[:, None]).squeeze(1)
-        written = torch.cat([written, last[:, None]], 1)
-        ends = (last == END) | (longest <= written.shape[1])
+    rows = first_rows(model, source, samples, seed, rules, watch)
+    drawn: dict[tuple[int, int], Hypothesis] = {}
+    while len(rows.sentence):
+        logits, rows.state, _ = model.step(rows.last, rows.state, watch)
+        allowed = rules.apply(logits, rows.written, rows.forced)
+        luck = torch.cat([torch.rand(1, generator=each) for each in rows.noise]).to(allowed.device)
+        rows.last = draw(allowed / temperature, top_k, top_p, luck)
+        rows.totals = rows.totals + allowed.gather(1, rows.last[:, None]).squeeze(1)
+        rows.written = torch.cat([rows.written, rows.last[:, None]], 1)
+        ends = (rows.last == END) | (rows.longest <= rows.written.shape[1])
         for row in ends.nonzero().flatten().tolist():
-            found = hypothesis(written[row].tolist(), float(totals[row]), length_penalty)
-            drawn[int(rows[row])][int(number[row])] = found
-        live = (~ends).nonzero().flatten()
-        rows, number, written, last, totals = (part[live] for part in (rows, number, written, last, totals))
-        longest, forced, noise = longest[live], forced[live], [noise[row] for row in live.tolist()]
-        state = state.reorder(live) if len(live) else state
-    return [[each for each in found if each is not None] for found in drawn]
+            place = int(rows.sentence[row]), int(rows.number[row])
+            drawn[place] = hypothesis(rows.written[row].tolist(), float(rows.totals[row]), length_penalty)
+        rows = rows.only(~ends)
+    return [[drawn[sentence, number] for number in range(samples)] for sentence in range(len(source.lengths))]
+
+
+@dataclass
+class Rows:
+    """The samples still being written."""
+
+    sentence: Tensor  # (R,) which sentence of the batch
+    number: Tensor  # (R,) which of its samples
+    written: Tensor  # (R, t) tokens so far
+    totals: Tensor  # (R,) their log-probability
+    last: Tensor  # (R,) the token to read next
+    longest: Tensor  # (R,) maximum length
+    forced: Tensor  # (R, P) prefix, −1 where free
+    noise: list[torch.Generator]
+    state: Any
+
+    def only(self, kept: Tensor) -> "Rows":
+        """The rows where `kept` is True."""
+        index = kept.nonzero().flatten()
+        names = ("sentence", "number", "written", "totals", "last", "longest", "forced")
+        tensors: dict[str, Any] = {name: getattr(self, name)[index] for name in names}
+        noise = [self.noise[row] for row in index.tolist()]
+        return Rows(**tensors, noise=noise, state=self.state.reorder(index) if len(index) else self.state)
+
+
+def first_rows(model: Seq2Seq, source: Source, samples: int, seed: int, rules: Rules, watch: Watch | None) -> Rows:
+    """Every sentence `samples` times, with nothing written."""
+    state = model.start(model.encode(source, watch))
+    count, device = len(source.lengths), source.lengths.device
+    sentence = torch.arange(count, device=device).repeat_interleave(samples)
+    return Rows(
+        sentence=sentence,
+        number=torch.arange(samples, device=device).repeat(count),
+        written=torch.empty(len(sentence), 0, dtype=torch.long, device=device),
+        totals=torch.zeros(len(sentence), device=device),
+        last=torch.full_like(sentence, BEGIN),
+        longest=rules.longest(source.lengths)[sentence],
+        forced=rules.forced(count, device)[sentence],
+        noise=generators(source, samples, seed),
+        state=state.reorder(sentence),
+    )
 
 
 def generators(source: Source, samples: int, seed: int) -> list[torch.Generator]:
