@@ -93,12 +93,12 @@ def check_shapes(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | Non
         raise ValueError("query, keys and values need at least two dimensions: (…, Q, D), (…, K, D), (…, K, D)")
     if keys.shape[-2] != values.shape[-2]:
         raise ValueError(f"every key needs a value: {keys.shape[-2]} keys, {values.shape[-2]} values")
-    try:
-        parts = (query.shape[:-2], keys.shape[:-2], values.shape[:-2])
-        batch = torch.broadcast_shapes(*parts)  # type: ignore[no-untyped-call]
-    except RuntimeError:
+    depth = max(query.ndim, keys.ndim, values.ndim) - 2
+    leading = [(1,) * (depth - part.ndim + 2) + tuple(part.shape[:-2]) for part in (query, keys, values)]
+    batch = tuple(max(sizes) for sizes in zip(*leading, strict=True))
+    if any(own not in (1, size) for sizes in leading for own, size in zip(sizes, batch, strict=True)):
         shapes = ", ".join(str(tuple(part.shape)) for part in (query, keys, values))
-        raise ValueError(f"query, keys and values must share batch and heads, not be {shapes}") from None
+        raise ValueError(f"query, keys and values must share batch and heads, not be {shapes}")
     if mask is None:
         return
     if mask.dtype != torch.bool:

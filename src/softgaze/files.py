@@ -3,14 +3,16 @@
 A file or directory is written under a temporary name, flushed to the disk, and renamed.
 """
 
+import gzip
 import hashlib
 import os
 import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO, cast
 
-from softgaze.errors import ResourceError
+from softgaze.errors import ResourceError, UsageError
 
 TEMPORARY = ".writing-"  # what starts with this was never finished and may be removed
 
@@ -30,16 +32,27 @@ def explained(path: Path) -> Iterator[None]:
         raise ResourceError(f"{path}: cannot be written: {error.strerror or error}") from error
 
 
-def write_bytes(path: Path, content: bytes) -> None:
-    """Replace a file in one move."""
+@contextmanager
+def replacing(path: Path) -> Iterator[BinaryIO]:
+    """A file to fill, compressed if its name says so; when something goes wrong, what was there before stays."""
+    if path.is_dir():
+        raise UsageError(f"{path} is a directory; name a file")
     temporary = path.with_name(f"{TEMPORARY}{path.name}")
     with explained(path):
-        with open(temporary, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-        sync_directory(path.parent)
+        try:
+            with gzip.open(temporary, "wb") if path.suffix == ".gz" else temporary.open("wb") as file:
+                yield cast(BinaryIO, file)
+            sync_file(temporary)
+            os.replace(temporary, path)
+            sync_directory(path.parent)
+        finally:
+            temporary.unlink(missing_ok=True)
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace a file in one move."""
+    with replacing(path) as file:
+        file.write(content)
 
 
 def write_text(path: Path, content: str) -> None:

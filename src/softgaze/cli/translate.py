@@ -4,7 +4,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, cast
+from typing import TYPE_CHECKING, Annotated, BinaryIO
 
 import typer
 
@@ -200,31 +200,10 @@ def writer(path: Path | None) -> Iterator[BinaryIO]:
         with path.open("wb") as file:
             yield file
     else:
+        from softgaze.files import replacing
+
         with replacing(path.resolve()) as file:
             yield file
-
-
-@contextmanager
-def replacing(path: Path) -> Iterator[BinaryIO]:
-    """A file to fill, compressed if its name says so; when something goes wrong, what was there before stays."""
-    import gzip
-    import os
-
-    from softgaze.errors import UsageError
-    from softgaze.files import TEMPORARY, explained, sync_directory, sync_file
-
-    if path.is_dir():
-        raise UsageError(f"{path} is a directory; --output names a file")
-    temporary = path.with_name(f"{TEMPORARY}{path.name}")
-    with explained(path):
-        try:
-            with gzip.open(temporary, "wb") if path.suffix == ".gz" else temporary.open("wb") as file:
-                yield cast(BinaryIO, file)
-            sync_file(temporary)
-            os.replace(temporary, path)
-            sync_directory(path.parent)
-        finally:
-            temporary.unlink(missing_ok=True)
 
 
 # --- progress ---------------------------------------------------------------------------------------------------

@@ -13,9 +13,9 @@ from softgaze.data.shards import Shards
 from softgaze.metrics import score
 from softgaze.models.base import Seq2Seq, Source
 from softgaze.search import Rules, greedy
-from softgaze.symbols import END
 from softgaze.training.loss import collate, summed_loss
 from softgaze.training.prepare import Prepared
+from softgaze.translator import source_ids
 
 TOKENS = 4096  # a batch: validation must fit wherever training does
 
@@ -36,7 +36,7 @@ def dev_loss(model: Seq2Seq, shards: Shards, device: torch.device) -> float:
 
 def translations(model: Seq2Seq, tokenizers: Tokenizers, texts: Sequence[str], device: torch.device) -> list[str]:
     """Greedy translations, in order."""
-    sources = [[*ids, END] for ids in tokenizers.source.encode(texts)]
+    sources = [source_ids(ids) for ids in tokenizers.source.encode(texts)]
     order = sorted(range(len(sources)), key=lambda number: len(sources[number]))
     lengths = numpy.array([len(sources[number]) for number in order])
     result = [""] * len(texts)
