@@ -367,6 +367,11 @@ def _sharing(items: Sequence[Noun], kinds: Sequence[str]) -> tuple[Noun, ...]:
     return tuple(item for item in items if set(item.kinds) & set(kinds))
 
 
+def _uses(adjective: Adjective) -> int:
+    """How many nouns an adjective describes."""
+    return len(_sharing(lexicon.NOUNS, adjective.kinds))
+
+
 _OBJECTS = {
     verb: _sharing(lexicon.NOUNS, verb.objects) for verb in (*lexicon.TRANSITIVE, *lexicon.DATIVE, *lexicon.SIT)
 }
@@ -412,13 +417,20 @@ _ANIMAL_DEEDS = tuple(verb for verb in lexicon.INTRANSITIVE if verb.english in l
 _LASTING = tuple(verb for verb in lexicon.TRANSITIVE if verb.english in lexicon.LASTING)
 _ACTS = tuple(verb for verb in lexicon.TRANSITIVE if "person" not in verb.objects)
 
+# What goes with few words, or follows a rule of its own, cannot be learned from the rest: nothing of it is held out.
+_ENOUGH = 5
+_SPARSE = {
+    *(verb.english for verb, nouns in {**_OBJECTS, **_LIKED}.items() if len(nouns) < _ENOUGH),
+    *(adjective.english for adjective in lexicon.QUALITIES if _uses(adjective) < _ENOUGH),
+    *(*lexicon.UNSPLIT, *lexicon.GOAL_PARTICLES, *lexicon.PLACE_PARTICLES),
+}
 _RUNNERS = _sharing(lexicon.ANIMALS, ("runner",))
 _HAVE = Verb("have", "had", "있다", "", (), (), ())
 _BECOME = Verb("become", "became", "되다", "", (), (), ())
 _EXIST = Predicate.of("있다")
 _ARRIVALS = tuple(verb for verb in lexicon.MOTION if verb.english in ("go", "come", "arrive", "return"))
 _CAUSES = tuple(state for state in lexicon.STATES if state.english in lexicon.CAUSES)
-_WHITHER = ("go", "live", "stay")
+_WHITHER = ("go", "live")
 
 # Which conjunctions join clauses in a tense: the word, its Korean ending, and what the inner clause may be.
 _WHEN: tuple[tuple[str, Ending, tuple[str, ...]], ...] = (
@@ -476,7 +488,7 @@ class _Draft:
         return self.dice.random() < share
 
     def combine(self, first: str, second: str) -> None:
-        if first not in lexicon.UNSPLIT:
+        if first not in _SPARSE:
             self.combinations.append(f"{first} {second}")
 
     # phrases
@@ -581,7 +593,7 @@ class _Draft:
         self.combine(verb.english, noun.english)
         if noun.counter and verb.english != "wear" and self.chance(0.1):
             return self.counted(noun)
-        if self.chance(0.06):
+        if self.chance(0.1):
             others = [other for other in _OBJECTS[verb] if other.kinds[0] == noun.kinds[0] and other != noun]
             if others:
                 return self.both(self.noun(noun, adjective=0.0), self.second(self.pick(others), verb))
@@ -670,7 +682,8 @@ class _Draft:
     def place(self, verb: Verb, particle: str) -> _Phrase:
         """Where it is done: "at the library", 도서관에서."""
         place = self.pick(_WHERE[verb])
-        self.combine(verb.english, f"@ {place.english}")
+        if len(_WHERE[verb]) >= _ENOUGH:
+            self.combine(verb.english, f"@ {place.english}")
         return self.placed(place, place.preposition, particle)
 
     def placed(self, place: Place, preposition: str, particle: str) -> _Phrase:
@@ -771,6 +784,8 @@ class _Draft:
             thing = related or self.object(noun, verb)
             if "meal" in noun.kinds:
                 allowed.remove("time")  # no breakfast in the evening
+            if verb.english == "eat" and "dish" not in noun.kinds:
+                allowed.remove("tool")  # no apple with chopsticks
         extras = self.extras(clause, verb, allowed, frame.budget)
         return self.complete(clause, {"object": thing.with_particle("object"), **extras})
 
@@ -791,11 +806,10 @@ class _Draft:
         return self.complete(clause, self.extras(clause, verb, allowed, max(frame.budget, 1)))
 
     def static(self, frame: _Frame) -> _Clause:
-        """Somebody lives or stays somewhere: 에, not 에서."""
+        """Somebody lives somewhere: 에, not 에서."""
         verb = self.pick(lexicon.STATIC)
         clause = self.clause(frame.subject, verb, frame.tense, negative=frame.negative)
-        allowed = ("company", "manner") if verb.english == "live" else ("time", "company", "manner")
-        extras = self.extras(clause, verb, allowed, min(frame.budget, 1))
+        extras = self.extras(clause, verb, ("company", "manner"), min(frame.budget, 1))
         return self.complete(clause, {"place": self.place(verb, "at"), **extras})
 
     def seated(self, frame: _Frame) -> _Clause:
@@ -857,7 +871,7 @@ class _Draft:
         """Somebody becomes something: 의사가 됐어요."""
         tense: Tense = "future" if frame.tense in ("present", "must") else frame.tense
         clause = self.clause(frame.subject, _BECOME, tense, negative=frame.negative)
-        role = self.pick(lexicon.ROLES)
+        role = self.fresh(lexicon.ROLES)
         self.combine("become", role.english)
         alone = frame.subject.person in ("I", "it", "you")
         first, many = (_bare(article(role.english)), role.english) if alone else (_NOTHING, plural(role.english))
@@ -1107,11 +1121,13 @@ class _Draft:
         """Something people do for a while."""
         return self.transitive(frame) if self.chance(0.8) else self.intransitive(frame)
 
-    def both_deeds(self) -> _Spoken:
-        """One subject, two deeds: "Minsu ate bread and drank milk.", 민수는 빵을 먹고 우유를 마셨어요."""
+    def both_deeds(self) -> _Spoken | None:
+        """One subject, two deeds: "Minsu ate bread and drank milk.", 빵을 먹고 우유를 마셨어요; None for the same."""
         frame = _Frame(self.somebody(), self.pick(_SIMPLE), False, False, 1)
         first = self.deed(frame)
         other = replace(self.deed(frame._replace(budget=0)), auxiliary=first.auxiliary)
+        if other.base == first.base:
+            return None
         joint = self.idea()
         verb = _lexical(other, other.base) if frame.tense == "future" else _verb_form(other)
         english = [*_english(first), _Word("and", (), (joint,)), *other.before, *verb, *other.after]
@@ -1271,7 +1287,8 @@ def _wish(dice: random.Random, split: str) -> _Wish:
         target = dice.choice(LONG)
         return _Wish("long", lambda draft: draft.chain(max(target - 2, LONG.start), target))
     if dice.random() < _JOINED_SHARE:
-        target = dice.randint(13, LONGEST)
+        # The smaller of two: every length occurs, the longest least.
+        target = min(dice.randint(13, LONGEST), dice.randint(13, LONGEST))
         return _Wish("chain", lambda draft: draft.chain(target - 2, target))
     kind, _, make = dice.choice(_WEIGHTED)
     return _Wish(kind, make)
