@@ -13,8 +13,8 @@ from typer.testing import CliRunner
 
 from bundles import copier, lines, tiny_bundle, tokenizer
 from softgaze.cli import app
-from softgaze.cli.translate import json_line, progress, stream_lines, writer
-from softgaze.data.corpus import LineError
+from softgaze.cli.translate import json_line, progress, writer
+from softgaze.data.corpus import LineError, stream_lines
 from softgaze.data.tokens import normalise
 
 MODEL = "model"

@@ -2,9 +2,10 @@
 
 import gzip
 import hashlib
+import io
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from softgaze.data.corpus import (
     read_lines,
     read_pairs,
     read_table,
+    stream_lines,
     survey_lines,
     survey_table,
     write_lines,
@@ -117,6 +119,39 @@ def test_bad_lines_are_found_wherever_chunks_end(tmp_path: Path, monkeypatch: py
 def test_a_bad_line_does_not_change_how_its_neighbours_end(tmp_path: Path) -> None:
     path = put(tmp_path / "t.en", b"one\r\n\xff\r\nthree\r\n")
     assert list(survey_lines(path, lambda error: None)) == ["one", None, "three"]
+
+
+@given(raw=st.lists(st.sampled_from([b"a", b"\r", b"\n", b"\0", b"\xff", b"\xef\xbb\xbf", "é".encode()]), min_size=1))
+def test_a_stream_reads_as_a_file_does(tmp_path_factory: pytest.TempPathFactory, raw: list[bytes]) -> None:
+    path = put(tmp_path_factory.mktemp("stream") / "t.en", b"".join(raw))
+
+    def outcome(read: Iterator[str]) -> tuple[list[str], str]:
+        lines: list[str] = []
+        try:
+            lines.extend(read)
+        except LineError as error:
+            return [], str(error)
+        return lines, ""
+
+    assert outcome(stream_lines(path.open("rb"), path)) == outcome(read_lines(path))
+
+
+def test_a_stream_gives_each_line_as_soon_as_it_is_there() -> None:
+    reading, writing = os.pipe()
+    lines = stream_lines(os.fdopen(reading, "rb"), Path("pipe"))
+    for text in ("one", "", "three"):
+        os.write(writing, text.encode() + b"\n")
+        assert next(lines) == text
+    os.close(writing)
+    assert list(lines) == []
+
+
+def test_a_stream_without_line_ends_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus_module, "LONGEST_LINE", 1 << 20)
+    stream = io.BytesIO(b"x\n" + b"y" * (3 << 20))
+    lines = stream_lines(stream, Path("stdin"))
+    assert next(lines) == "x"
+    assert "stdin, line 2, byte 2: no line end within 1 MiB" in message_of(lambda: next(lines))
 
 
 def test_files_that_are_no_text(tmp_path: Path) -> None:

@@ -106,7 +106,7 @@ def beam_for(beam: int | None, nbest: int, drawn: "Sampling | None") -> int:
 
 def input_of(text: str | None, source: Path | None) -> tuple[Iterable[str], int | None]:
     """The lines to translate, and how many there are if that is known."""
-    from softgaze.data.corpus import count_lines, read_lines
+    from softgaze.data.corpus import count_lines, read_lines, stream_lines
     from softgaze.errors import UsageError
 
     if text is not None and source is not None:
@@ -132,37 +132,6 @@ def typed_text(text: str) -> str:
     except UnicodeEncodeError as error:
         raise DataError(f"TEXT is not UTF-8 at character {error.start + 1}; check the terminal's encoding") from error
     return text
-
-
-def stream_lines(stream: BinaryIO, name: Path) -> Iterator[str]:
-    """Lines of a stream that is read once, with the same rules as a file's (`data.corpus`)."""
-    from softgaze.data.corpus import LONGEST_LINE
-
-    byte = 0
-    with stream:
-        for number, raw in enumerate(iter(lambda: stream.readline(LONGEST_LINE), b""), 1):
-            yield decoded(raw, name, number, byte)
-            byte += len(raw)
-
-
-def decoded(raw: bytes, name: Path, number: int, byte: int) -> str:
-    """One line without its end, or a `LineError` that says where it is no text."""
-    from softgaze.data.corpus import LONGEST_LINE, LineError
-
-    if len(raw) == LONGEST_LINE and not raw.endswith(b"\n"):
-        why = f"no line end within {LONGEST_LINE >> 20} MiB"
-        raise LineError(name, number, byte, why, "write one sentence on each line")
-    try:
-        text = raw.decode()
-    except UnicodeDecodeError as error:
-        why = f"not UTF-8 (0x{raw[error.start]:02X}, {error.reason})"
-        raise LineError(name, number, byte + error.start, why, "convert with iconv -f latin1 -t utf-8") from error
-    if "\0" in text:
-        place = byte + raw.index(b"\0")
-        raise LineError(name, number, place, "holds a NUL byte", "is it text? if it is UTF-16, convert with iconv")
-    if number == 1 and text.startswith("\ufeff"):
-        raise LineError(name, 1, 0, "starts with a byte-order mark", r"remove it with sed '1s/^\xEF\xBB\xBF//'")
-    return text.removesuffix("\n").removesuffix("\r")
 
 
 # --- out --------------------------------------------------------------------------------------------------------

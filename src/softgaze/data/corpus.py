@@ -16,7 +16,6 @@ Memory holds one chunk and the longest line, never the file.
 """
 
 import gzip
-import hashlib
 import json
 import os
 import re
@@ -31,6 +30,8 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
 
 from softgaze.errors import DataError, UsageError
+from softgaze.files import TEMPORARY, sync_directory, sync_file
+from softgaze.files import sha256_of as fingerprint
 
 CHUNK = 1 << 18  # large enough that per-chunk work vanishes, small enough to stay in the processor's cache
 LONGEST_LINE = 1 << 24  # a "line" beyond 16 MiB is a file without newlines, and would otherwise be read whole
@@ -131,9 +132,9 @@ class _Block:
         return list(accumulate((len(line) + 1 for line in self.raw.split(b"\n")), initial=self.offset))
 
 
-def _blocks(path: Path) -> Iterator[_Block]:
+def _blocks(path: Path, chunks: Iterable[bytes]) -> Iterator[_Block]:
     number, offset, rest = 1, 0, b""
-    for chunk in _chunks(path):
+    for chunk in chunks:
         cut = chunk.rfind(b"\n")
         if cut < 0:
             rest += chunk
@@ -161,8 +162,7 @@ def sha256_of(path: Path) -> str:
     """Compute the SHA-256 of a file as it lies on disk (compressed if it is): what `sha256sum` prints."""
     with _explained(path):
         _check_kind(path)
-        with path.open("rb") as file:
-            return hashlib.file_digest(file, "sha256").hexdigest()
+        return fingerprint(path)
 
 
 # ---------------------------------------------------------------------------------------------------------------- lines
@@ -171,9 +171,8 @@ def sha256_of(path: Path) -> str:
 def _without_bom(path: Path, block: _Block, complain: Complain) -> _Block:
     if block.number > 1 or not block.raw.startswith(_BOM):
         return block
-    complain(
-        LineError(path, 1, 0, "the file starts with a byte-order mark", r"remove it with sed -i '1s/^\xEF\xBB\xBF//'")
-    )
+    remedy = r"remove it with sed '1s/^\xEF\xBB\xBF//' (sed -i for a file)"
+    complain(LineError(path, 1, 0, "the text starts with a byte-order mark", remedy))
     return _Block(1, len(_BOM), block.raw[len(_BOM) :])
 
 
@@ -212,18 +211,32 @@ def _decode(path: Path, block: _Block, complain: Complain) -> list[str | None]:
     return [line.removesuffix("\r") for line in lines] if "\r" in text else cast(list[str | None], lines)
 
 
+def _decode_all(path: Path, chunks: Iterable[bytes], complain: Complain) -> Iterator[str | None]:
+    for block in _blocks(path, chunks):
+        yield from _decode(path, _without_bom(path, block, complain), complain)
+
+
 def survey_lines(path: Path, complain: Complain) -> Iterator[str | None]:
     """Every line of a file, None for one that cannot be read; `complain` is told why. A byte-order mark costs no line.
 
     What makes the whole file unreadable (missing, a directory, empty, damaged gzip) is a `DataError` all the same.
     """
-    for block in _blocks(path):
-        yield from _decode(path, _without_bom(path, block, complain), complain)
+    return _decode_all(path, _chunks(path), complain)
 
 
 def read_lines(path: Path) -> Iterator[str]:
     """Every line of a file, without its line end; the first that cannot be read is a `LineError`."""
     return cast(Iterator[str], survey_lines(path, _refuse))
+
+
+def stream_lines(stream: BinaryIO, name: Path) -> Iterator[str]:
+    """Every line of a stream that can be read but once, each as soon as it is there; the rules are those of a file.
+
+    `name` stands for the stream where a `LineError` names the file. An empty stream has no lines and is no error.
+    """
+    with stream:
+        chunks = iter(lambda: stream.readline(LONGEST_LINE + 1), b"")
+        yield from cast(Iterator[str], _decode_all(name, chunks, _refuse))
 
 
 # ---------------------------------------------------------------------------------------------------------------- pairs
@@ -327,7 +340,7 @@ def _row_parser(path: Path) -> Callable[[str], Pair]:
 def survey_table(path: Path, complain: Complain) -> Iterator[Pair | None]:
     """Every row of a table, None for one that cannot be read; `complain` is told why."""
     parse = _row_parser(path)
-    for found in _blocks(path):
+    for found in _blocks(path, _chunks(path)):
         block = _without_bom(path, found, complain)
         for index, line in enumerate(_decode(path, block, complain)):
             try:
@@ -500,7 +513,7 @@ def writing(path: Path) -> Iterator[Callable[[str], None]]:
     Compressed if named `.gz`, without a time stamp: equal lines, equal bytes. A line may not hold ``\n`` or NUL, nor
     may the first begin with U+FEFF, for these could not be read back; a carriage return at its end is lost on reading.
     """
-    aside, first = path.with_name(f".{path.name}.{os.getpid()}.partial"), True
+    aside, first = path.with_name(f"{TEMPORARY}{path.name}"), True
 
     def write(line: str) -> None:
         nonlocal first
@@ -509,13 +522,12 @@ def writing(path: Path) -> Iterator[Callable[[str], None]]:
         file.write(line.encode() + b"\n")
 
     try:
-        with _explained(path, "written"), aside.open("wb") as raw:
-            with _compressed(raw) if path.suffix == ".gz" else nullcontext(raw) as file:
-                yield write
-            raw.flush()
-            os.fsync(raw.fileno())
         with _explained(path, "written"):
+            with aside.open("wb") as raw, _compressed(raw) if path.suffix == ".gz" else nullcontext(raw) as file:
+                yield write
+            sync_file(aside)
             aside.replace(path)
+            sync_directory(path.parent)
     finally:
         aside.unlink(missing_ok=True)
 

@@ -1,0 +1,57 @@
+"""Small corpora of an invented language, and damage to plant in them."""
+
+import random
+from collections.abc import Sequence
+from pathlib import Path
+
+from softgaze.data.corpus import Corpus, Pair, write_lines
+from softgaze.data.doctor import Finding, Report
+
+WORDS = 400
+HANGUL = [chr(code) for code in range(0xAC00, 0xD7A3, 7)]
+
+
+def toy_pairs(count: int, seed: int = 0, hangul: bool = False) -> list[Pair]:
+    """Sentences of an invented language and their translation, word for word with some order changed."""
+    chance = random.Random(seed)
+    spell = (
+        (lambda: "".join(chance.choices(HANGUL, k=3))) if hangul else (lambda: "".join(chance.choices("klmnouä", k=7)))
+    )
+    dictionary = [("".join(chance.choices("abcdefgi", k=6)), spell()) for _ in range(WORDS)]
+    pairs = []
+    for _ in range(count):
+        words = [dictionary[int(WORDS * chance.random() ** 2)] for _ in range(chance.randint(4, 12))]
+        turned = [words[0], *reversed(words[1:])]
+        pairs.append(Pair(" ".join(word for word, _ in words) + ".", " ".join(word for _, word in turned) + "."))
+    return pairs
+
+
+def save(folder: Path, pairs: Sequence[Pair], name: str = "t") -> Corpus:
+    files = folder / f"{name}.en", folder / f"{name}.xx"
+    write_lines(files[0], [pair.source for pair in pairs])
+    write_lines(files[1], [pair.target for pair in pairs])
+    return Corpus.of([files])
+
+
+def found(report: Report, code: str) -> Finding:
+    (finding,) = [finding for finding in report.findings if finding.code == code]
+    return finding
+
+
+def codes(report: Report) -> set[str]:
+    return {finding.code for finding in report.findings}
+
+
+def sides(pairs: Sequence[Pair]) -> tuple[list[str], list[str]]:
+    return [pair.source for pair in pairs], [pair.target for pair in pairs]
+
+
+def with_shift(pairs: Sequence[Pair], start: int, length: int, offset: int) -> list[Pair]:
+    """Source lines from `start` on fit target lines `offset` further on, for `length` lines."""
+    sources, targets = sides(pairs)
+    lost, junk = abs(offset), [targets[row * 7 % len(targets)] for row in range(abs(offset))]
+    if offset > 0:
+        targets[start : start + length + lost] = junk + targets[start : start + length]
+    else:
+        targets[start - lost : start + length] = targets[start : start + length] + junk
+    return [Pair(*texts) for texts in zip(sources, targets, strict=True)]
