@@ -93,7 +93,7 @@ def pick_varied(sources: list[str]) -> list[str]:
 def next_steps(model: Path, data: Path) -> str:
     """What to try now."""
     return f"""Try next:
-  softgaze translate {model} "The teacher reads a book."
+  softgaze translate {model} "Minsu bought a red bag at the market."
   softgaze evaluate {model} --test {data}/test.en {data}/test.ko
   softgaze info {model}
   softgaze check your.en your.de                                  # is your own text fit to train on?

@@ -196,7 +196,8 @@ class Conv(Seq2Seq):
         vectors, weights, layers = words, None, []
         for number, (layer, before) in enumerate(zip(self.decoder, state.layers, strict=True)):
             look = look_at(watch, "cross", number, state.position[0])
-            vectors, after, weights = layer(vectors, words, before, state.memory, look, need_weights)
+            wanted = need_weights and layer is self.decoder[-1]
+            vectors, after, weights = layer(vectors, words, before, state.memory, look, wanted)
             layers.append(after)
         state = ConvState(tuple(layers), state.memory, state.position + tokens.shape[1])
         return Advance(self.dropout(self.readout(vectors)), state, weights)

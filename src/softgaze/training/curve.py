@@ -1,5 +1,6 @@
 """The course of a run as a picture: loss above, BLEU and chrF below, against minutes. Our own SVG, text stays text."""
 
+import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -9,6 +10,7 @@ from softgaze.files import write_text
 from softgaze.training.journal import read_journal
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, GAP = 720, 190, 56, 130, 28, 46
+LABEL = 15  # lines of text are this far apart
 FONT = "font-family='system-ui, sans-serif'"
 
 Points = Sequence[tuple[float, float]]
@@ -38,8 +40,8 @@ def write_curve(journal: Path, path: Path) -> None:
         Line("dev chrF", "#8250df", [(entry["elapsed"] / 60, entry["chrf"]) for entry in validations]),
     ]
     end = max(entry["elapsed"] for entry in entries) / 60
-    top = panel(loss, TOP, end, "loss a token", zero=False)
-    bottom = panel(quality, TOP + HEIGHT + GAP, end, "score on held-out text", zero=True)
+    top = panel(loss, TOP, end, "loss a token")
+    bottom = panel(quality, TOP + HEIGHT + GAP, end, "score on held-out text")
     height = TOP + 2 * HEIGHT + GAP + 44
     minutes = text(LEFT + (WIDTH - LEFT - RIGHT) / 2, height - 6, "minutes of training", "middle")
     write_text(
@@ -49,35 +51,39 @@ def write_curve(journal: Path, path: Path) -> None:
     )
 
 
-def panel(lines: Sequence[Line], top: float, end: float, title: str, *, zero: bool) -> str:
-    """Axes and curves; the names stand where the curves end, pushed apart if they would touch."""
-    values = [value for line in lines for _, value in line.points]
-    low, high = (0.0 if zero else min(values)), max(values)
-    low, high = (low, high) if high > low else (low - 0.5, high + 0.5)
+def panel(lines: Sequence[Line], top: float, end: float, title: str) -> str:
+    """Axes and curves from zero up; the names stand where the curves end, pushed apart if they would touch."""
+    shown = [line for line in lines if line.points]
+    values, minutes = ticks(max(value for line in shown for _, value in line.points)), ticks(end)
 
     def place(minute: float, value: float) -> tuple[float, float]:
-        across = LEFT + (WIDTH - LEFT - RIGHT) * minute / max(end, 1e-9)
-        return across, top + HEIGHT * (1 - (value - low) / (high - low))
+        across = LEFT + (WIDTH - LEFT - RIGHT) * minute / max(minutes[-1], end)
+        return across, top + HEIGHT * (1 - value / values[-1])
 
     parts = [text(LEFT, top - 9, title, "start", weight="600")]
-    for share in (0, 0.25, 0.5, 0.75, 1):
-        value, minute = low + share * (high - low), share * end
-        down, across = place(0, value)[1], place(minute, low)[0]
+    for value in values:
+        down = place(0, value)[1]
         parts.append(f"<line x1='{LEFT}' x2='{WIDTH - RIGHT}' y1='{down:.1f}' y2='{down:.1f}' stroke='#e5e7eb'/>")
-        parts.append(text(LEFT - 8, down + 4, f"{value:.3g}", "end"))
-        parts.append(text(across, top + HEIGHT + 16, f"{minute:.3g}", "middle"))
-    taken: list[float] = []
-    for line in (line for line in lines if line.points):
-        shown = " ".join(f"{across:.1f},{down:.1f}" for across, down in (place(*point) for point in line.points))
-        parts.append(f"<polyline points='{shown}' fill='none' stroke='{line.colour}' stroke-width='2'/>")
+        parts.append(text(LEFT - 8, down + 4, f"{value:g}", "end"))
+    parts += [text(place(minute, 0)[0], top + HEIGHT + 16, f"{minute:g}", "middle") for minute in minutes]
+    label = top - LABEL
+    for line in sorted(shown, key=lambda line: -line.points[-1][1]):
+        corners = " ".join(f"{across:.1f},{down:.1f}" for across, down in (place(*point) for point in line.points))
+        parts.append(f"<polyline points='{corners}' fill='none' stroke='{line.colour}' stroke-width='2'/>")
         across, down = place(*line.points[-1])
         parts.append(f"<circle cx='{across:.1f}' cy='{down:.1f}' r='3' fill='{line.colour}'/>")
-        while any(abs(down - other) < 14 for other in taken):
-            down += 14
-        taken.append(down)
-        label = f"{line.name} {line.points[-1][1]:.3g}"
-        parts.append(text(WIDTH - RIGHT + 8, down + 4, label, "start", colour=line.colour))
+        label = max(down, label + LABEL)
+        words = f"{line.name} {line.points[-1][1]:.3g}"
+        parts.append(text(WIDTH - RIGHT + 8, label + 4, words, "start", colour=line.colour))
     return "".join(parts)
+
+
+def ticks(end: float) -> list[float]:
+    """Round numbers from 0 to `end` or just past it, at most six."""
+    rough = max(end, 1e-6) / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+    return [round(number * step, 9) for number in range(math.ceil(end / step - 1e-9) + 1)]
 
 
 def text(across: float, down: float, words: str, anchor: str, *, colour: str = "#57606a", weight: str = "400") -> str:

@@ -1,0 +1,51 @@
+"""The curve of a run: a picture of what the journal holds, with round numbers on its axes."""
+
+import json
+import xml.etree.ElementTree as ElementTree
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softgaze.training.curve import ticks, write_curve
+
+
+@given(end=st.floats(1e-3, 1e6))
+def test_ticks_are_few_even_and_reach_the_end(end):
+    found = ticks(end)
+    assert found[0] == 0
+    assert found[-1] >= end * (1 - 1e-6)
+    assert found[-2] < end
+    assert 2 <= len(found) <= 7
+
+
+def journal(path, validations=3):
+    updates = [{"kind": "update", "step": step, "elapsed": 10.0 * step, "loss": 5 / step} for step in range(1, 7)]
+    looks = [
+        {"kind": "validation", "step": 2 * step, "elapsed": 20.0 * step, "loss": 1.0, "bleu": 9.0 * step, "chrf": 9.5}
+        for step in range(1, validations + 1)
+    ]
+    path.write_text("".join(json.dumps(line) + "\n" for line in updates + looks))
+
+
+def test_the_picture_has_every_curve_and_its_last_value(tmp_path):
+    journal(tmp_path / "metrics.jsonl")
+    write_curve(tmp_path / "metrics.jsonl", tmp_path / "curve.svg")
+    picture = ElementTree.parse(tmp_path / "curve.svg").getroot()
+    words = [element.text for element in picture.iter() if element.text]
+    for label in ("training loss 0.833", "dev loss 1", "dev BLEU 27", "dev chrF 9.5", "minutes of training"):
+        assert label in words
+    lines = [element for element in picture.iter() if element.tag.endswith("polyline")]
+    assert len(lines) == 4
+
+
+@pytest.mark.parametrize("validations", [1, 2])
+def test_short_runs_have_pictures_too(tmp_path, validations):
+    journal(tmp_path / "metrics.jsonl", validations)
+    write_curve(tmp_path / "metrics.jsonl", tmp_path / "curve.svg")
+    assert (tmp_path / "curve.svg").exists()
+
+
+def test_nothing_to_draw_is_no_file(tmp_path):
+    write_curve(tmp_path / "missing.jsonl", tmp_path / "curve.svg")
+    assert not (tmp_path / "curve.svg").exists()
