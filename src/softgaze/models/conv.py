@@ -196,7 +196,7 @@ class Conv(Seq2Seq):
         vectors, weights, layers = words, None, []
         for number, (layer, before) in enumerate(zip(self.decoder, state.layers, strict=True)):
             look = look_at(watch, "cross", number, state.position[0])
-            wanted = need_weights and layer is self.decoder[-1]
+            wanted = need_weights and number == len(self.decoder) - 1  # only the last layer is shown
             vectors, after, weights = layer(vectors, words, before, state.memory, look, wanted)
             layers.append(after)
         state = ConvState(tuple(layers), state.memory, state.position + tokens.shape[1])

@@ -299,7 +299,7 @@ class Transformer(Seq2Seq):
         vectors, weights, layers = self.dropout(vectors), None, []
         for number, (layer, before) in enumerate(zip(self.decoder, state.layers, strict=True)):
             looks = (look_at(watch, "decoder", number, first), look_at(watch, "cross", number, first))
-            wanted = need_weights and layer is self.decoder[-1]
+            wanted = need_weights and number == len(self.decoder) - 1  # only the last layer is shown
             vectors, after, weights = layer(vectors, places, before, state.memory_mask, *looks, wanted)
             layers.append(after)
         return Advance(self.decoder_norm(vectors), state._replace(layers=tuple(layers)), weights)
