@@ -73,6 +73,7 @@ class Copier(Seq2Seq):
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
+        self.eval()
         self.vocabulary, self.output = vocabulary, nn.Identity()
         self.batches: list[tuple[int, int]] = []
 

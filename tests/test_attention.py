@@ -108,7 +108,7 @@ def formula(name: str, score: Score, q: np.ndarray, k: np.ndarray, place: int) -
             return own["vector.weight"][0] @ np.tanh(own["query_part.weight"] @ q + own["key_part.weight"] @ k)
         case "concat":
             both = np.concatenate([own["query_part.weight"], own["key_part.weight"]], 1)
-            return own["vector.weight"][0] @ np.tanh(both @ np.concatenate([q, k]) + own["key_part.bias"])
+            return own["vector.weight"][0] @ np.tanh(both @ np.concatenate([q, k]))
         case "location":
             return own["places.weight"][place] @ q
     raise AssertionError(f"write down the formula of {name}")
@@ -432,4 +432,38 @@ MISTAKES = {
 def test_a_mistake_is_answered_in_one_sentence(mistake, sentence):
     with pytest.raises(ValueError, match=sentence) as caught:
         mistake()
+    assert "\n" not in str(caught.value)
+
+
+def three(**changes):
+    """Query, keys and values that fit, but for `changes`."""
+    return {"query": normal(1, 1, 2, 4), "keys": normal(1, 1, 3, 4), "values": normal(1, 1, 3, 4)} | changes
+
+
+@pytest.mark.parametrize(
+    ("call", "sentence"),
+    [
+        (lambda: attend(**three(), weighting=normal(7, 1, 2, 3)), "the weighting is .* but must fit"),
+        (lambda: attend(**three(), dropout=1.5), "a dropout of 1.5 is not a share"),
+        (lambda: attend(**three(), dropout=-1), "a dropout of -1 is not a share"),
+        (lambda: attend(**three(keys=torch.ones(1, 1, 3, 4, dtype=torch.long))), "floating-point vectors"),
+        (lambda: attend(**three(), look=lambda weights, values: None), "a look returns weights of the shape"),
+        (
+            lambda: attend(**three(), look=lambda weights, values: weights[..., :1]),
+            "a look returns weights of the shape",
+        ),
+        (lambda: MultiHead(8, 0), "start at 1"),
+        (lambda: MultiHead(8, -2), "start at 1"),
+        (lambda: MultiHead(0, 1), "start at 1"),
+        (lambda: MultiHead(8, 2, key_heads=0), "start at 1"),
+        (lambda: MultiHead(8, 2).remember(torch.ones(3, 8)), r"vectors \(B, N, D\)"),
+        (lambda: SCORES["additive"](4, 4)(normal(1, 2, 4).float(), normal(1, 3, 5).float()), "width"),
+        (lambda: SCORES["additive"](4, 4)(normal(1, 2, 5).float(), normal(1, 3, 4).float()), "width"),
+        (lambda: SCORES["general"](4, 4)(normal(1, 2, 4).float(), normal(1, 3, 5).float()), "width"),
+        (lambda: SCORES["location"](4, 4)(normal(1, 2, 5).float(), normal(1, 3, 4).float()), "width"),
+    ],
+)
+def test_more_mistakes_are_answered_in_one_sentence(call, sentence):
+    with pytest.raises(ValueError, match=sentence) as caught:
+        call()
     assert "\n" not in str(caught.value)

@@ -1,4 +1,5 @@
 import doctest
+import math
 
 import numpy as np
 import pytest
@@ -142,9 +143,36 @@ def test_gradients_of_the_exact_form_reach_the_value_found_and_nothing_else():
         (lambda: SoftDict({}), "a SoftDict needs at least one entry"),
         (lambda: SoftDict(["dog"]), "numbers or vectors of one width; words need `embed`"),
         (lambda: SoftDict({"dog": torch.ones(2), "cat": torch.ones(3)}), "numbers or vectors of one width"),
-        (lambda: SoftDict(AGES, similarity=lambda *_: -1.0)["dog"], "a similarity cannot be below zero"),
+        (lambda: SoftDict(AGES, similarity=lambda *_: -1.0)["dog"], "a similarity is finite and not below zero"),
     ],
 )
 def test_a_mistake_is_answered_in_one_sentence(mistake, sentence):
     with pytest.raises(ValueError, match=sentence):
         mistake()
+
+
+@pytest.mark.parametrize("similarity", [math.nan, math.inf, -0.1])
+def test_a_similarity_that_is_no_share_is_refused(similarity):
+    with pytest.raises(ValueError, match="finite and not below zero"):
+        SoftDict({"dog": 2}, similarity=lambda *_: similarity)["dog"]
+
+
+@pytest.mark.parametrize("as_given", [list, np.array, lambda vector: torch.tensor(vector, dtype=torch.float64)])
+def test_any_kind_of_vector_will_do(as_given):
+    vectors = {"dog": [1.0, 0.0], "cat": [0.0, 1.0]}
+    found = SoftDict({"dog": 2, "cat": 3}, embed=lambda word: as_given(vectors[word]))
+    assert float(found["dog"]) == pytest.approx((2 * math.e + 3) / (math.e + 1))
+
+
+def test_similarity_and_vectors_exclude_each_other():
+    with pytest.raises(ValueError, match="not both"):
+        SoftDict({"dog": 2}, similarity=lambda *_: 1.0, embed=lambda _: torch.ones(2))
+
+
+def test_keys_that_are_not_unique_go_by_number():
+    assert SoftDict([("dog", 1), ("dog", 2)]).weights("dog") == {0: 0.5, 1: 0.5}
+
+
+def test_a_word_is_never_a_vector():
+    with pytest.raises(KeyError):
+        SoftDict({"dog": 2})[torch.ones(2)]

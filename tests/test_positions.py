@@ -93,10 +93,20 @@ def test_a_turn_keeps_the_length(place):
 def test_places_past_the_learned_table_are_refused():
     learned = Learned(8, 8, max_length=4)
     learned.add(torch.zeros(1, 4, 8), torch.arange(4))
-    with pytest.raises(ValueError, match="learned positions reach 4 tokens, not 5; raise max_length"):
+    with pytest.raises(ValueError, match="learned positions are 0 to 3, not 4 to 4; raise max_length"):
         learned.add(torch.zeros(1, 1, 8), torch.tensor([4]))
 
 
 def test_rotary_needs_pairs():
     with pytest.raises(ValueError, match="a head width of 3 is odd"):
         Rotary(6, 3, 16)
+
+
+def test_rotary_turns_each_pair_as_a_complex_number():
+    """(x_i + i·x_{i+D/2}) · exp(i·p·10000^(−2i/D)), Su 2021, eq. 34."""
+    width, places = 8, torch.tensor([0, 1, 7, 300])
+    vectors = torch.randn(1, 2, 4, width, dtype=torch.float64)
+    angles = places[:, None] * 10000.0 ** (-torch.arange(0, width, 2, dtype=torch.float64) / width)
+    turned = torch.complex(vectors[..., :4], vectors[..., 4:]) * torch.exp(1j * angles)
+    expected = torch.cat([turned.real, turned.imag], -1)
+    torch.testing.assert_close(Rotary(width, width, 1).rotate(vectors, places), expected, atol=1e-4, rtol=0)

@@ -1,4 +1,4 @@
-"""What the README says is run: its commands in order, its Python, its links and its tree of names."""
+"""What the README says is run: its commands in order and its Python; its links and names lead somewhere."""
 
 import os
 import re

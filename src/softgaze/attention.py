@@ -26,7 +26,7 @@ class Attended(NamedTuple):
 
 
 def dot(query: Tensor, keys: Tensor) -> Tensor:
-    """q · k (Luong 2015, eq. 8, `dot`)."""
+    """q · k (Luong 2015, §3.1, `dot`)."""
     check_width(query, keys.shape[-1])
     return query @ keys.transpose(-2, -1)
 
@@ -61,7 +61,9 @@ def attend(
     `weighting` multiplies the weights after the softmax (Luong's local-p). `look` is shown the weights and returns
     those to use. When nobody asks for weights, the fastest kernel runs; a test holds the two paths equal.
     """
-    check_shapes(query, keys, values, mask)
+    check_shapes(query, keys, values, mask, weighting)
+    if not 0 <= dropout < 1:
+        raise ValueError(f"a dropout of {dropout} is not a share from 0 up to 1")
     if score in FUSED_SCALES and weighting is None and look is None and not need_weights:
         check_width(query, keys.shape[-1])
         scale = FUSED_SCALES[score]
@@ -72,7 +74,7 @@ def attend(
     if weighting is not None:
         weights = weights * weighting
     if look is not None:
-        weights = look(weights, values)
+        weights = check_looked(look(weights, values), weights)
     kept = F.dropout(weights, dropout) if dropout else weights
     return Attended(kept @ values, weights)
 
@@ -87,7 +89,17 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
     return scores.masked_fill(hidden, lowest).softmax(-1).masked_fill(hidden, 0.0)
 
 
-def check_shapes(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None) -> None:
+def check_looked(returned: Tensor, shown: Tensor) -> Tensor:
+    """What a look hands back must be able to stand for what it was shown."""
+    if not isinstance(returned, Tensor) or returned.shape != shown.shape:
+        found = tuple(returned.shape) if isinstance(returned, Tensor) else returned
+        raise ValueError(f"a look returns weights of the shape it was shown, {tuple(shown.shape)}, not {found}")
+    return returned
+
+
+def check_shapes(
+    query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None = None, weighting: Tensor | None = None
+) -> None:
     """Say in one sentence what does not fit, before torch says it in forty lines."""
     if min(query.ndim, keys.ndim, values.ndim) < 2:
         raise ValueError("query, keys and values need at least two dimensions: (…, Q, D), (…, K, D), (…, K, D)")
@@ -99,14 +111,21 @@ def check_shapes(query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | Non
     if any(own not in (1, size) for sizes in leading for own, size in zip(sizes, batch, strict=True)):
         shapes = ", ".join(str(tuple(part.shape)) for part in (query, keys, values))
         raise ValueError(f"query, keys and values must share batch and heads, not be {shapes}")
-    if mask is None:
-        return
-    if mask.dtype != torch.bool:
+    if not all(part.is_floating_point() for part in (query, keys, values)):
+        raise ValueError(f"attention takes floating-point vectors, not {query.dtype}, {keys.dtype}, {values.dtype}")
+    if mask is not None and mask.dtype != torch.bool:
         raise ValueError(f"a mask is boolean, True = may look; this one is {mask.dtype}")
     full = (*batch, query.shape[-2], keys.shape[-2])
-    padded = (1,) * (len(full) - mask.ndim) + tuple(mask.shape)
-    if not 2 <= mask.ndim <= len(full) or any(own not in (1, size) for own, size in zip(padded, full, strict=True)):
-        raise ValueError(f"the mask is {tuple(mask.shape)} but must fit (…, queries, keys) = {full}")
+    for name, part in (("mask", mask), ("weighting", weighting)):
+        if part is not None:
+            check_fit(name, tuple(part.shape), full)
+
+
+def check_fit(name: str, shape: tuple[int, ...], full: tuple[int, ...]) -> None:
+    """A mask or weighting must broadcast to the weights without enlarging them."""
+    padded = (1,) * (len(full) - len(shape)) + shape
+    if not 2 <= len(shape) <= len(full) or any(own not in (1, size) for own, size in zip(padded, full, strict=True)):
+        raise ValueError(f"the {name} is {shape} but must fit (…, queries, keys) = {full}")
 
 
 def check_width(vectors: Tensor, width: int) -> None:
@@ -192,7 +211,7 @@ class Cosine(SameWidth):
 
 
 class General(Score):
-    """qᵀ W k (Luong 2015, eq. 8, `general`): W learns what to ask for. Folded into the keys, it is a dot product."""
+    """qᵀ W k (Luong 2015, §3.1, `general`): W learns what to ask for. Folded into the keys, it is a dot product."""
 
     compare = staticmethod(dot)
 
@@ -202,6 +221,7 @@ class General(Score):
 
     def keys(self, memory: Tensor) -> Tensor:
         """W k."""
+        check_width(memory, self.bilinear.in_features)
         projected: Tensor = self.bilinear(memory)
         return projected
 
@@ -217,26 +237,27 @@ class Additive(Score):
 
     def keys(self, memory: Tensor) -> Tensor:
         """U k."""
+        check_width(memory, self.key_part.in_features)
         projected: Tensor = self.key_part(memory)
         return projected
 
     def compare(self, query: Tensor, keys: Tensor) -> Tensor:
         """The sum has every query meet every key: (…, Q, K, D) for a moment."""
+        check_width(query, self.query_part.in_features)
         met = torch.tanh(self.query_part(query).unsqueeze(-2) + keys.unsqueeze(-3))
         scores: Tensor = self.vector(met).squeeze(-1)
         return scores
 
 
 class Concat(Additive):
-    """vᵀ tanh(W [q; k]) (Luong 2015, eq. 8, `concat`): W's two halves are the additive W and U, with a bias."""
-
-    def __init__(self, query_width: int, key_width: int) -> None:
-        super().__init__(query_width, key_width)
-        self.key_part = nn.Linear(key_width, query_width, bias=True)
+    """vᵀ tanh(W [q; k]) (Luong 2015, §3.1, `concat`): the additive score, its two matrices written as halves of W."""
 
 
 class Location(Score):
-    """W q (Luong 2015, eq. 9): where to look, said by the query alone; the keys only say how many places there are."""
+    """W q (Luong 2015, eq. 8): where to look, said by the query alone; the keys only say how many places there are.
+
+    Keys past the last place are refused, where the paper ignores them.
+    """
 
     def __init__(self, query_width: int, key_width: int, places: int = 1024) -> None:
         super().__init__(query_width, key_width)
@@ -244,6 +265,7 @@ class Location(Score):
 
     def compare(self, query: Tensor, keys: Tensor) -> Tensor:
         """Scores of the first K places."""
+        check_width(query, self.places.in_features)
         size, limit = keys.shape[-2], self.places.out_features
         if size > limit:
             raise ValueError(f"the location score knows {limit} places and was shown {size}")
@@ -284,7 +306,10 @@ class Everywhere(nn.Module):
 
 
 class LocalMonotonic(Everywhere):
-    """local-m: the centre of word t is place t, as if both sentences ran in step."""
+    """local-m: the centre of word t is place t, as if both sentences ran in step.
+
+    A target that outruns its source by more than `reach` finds nothing to look at: weights and context of zero.
+    """
 
     def forward(self, query: Tensor, positions: Tensor, mask: Tensor) -> Windowed:
         """Only a mask."""
@@ -353,7 +378,9 @@ class MultiHead(nn.Module):
         rotate: Rotate = as_is,
     ) -> None:
         super().__init__()
-        key_heads = key_heads or heads
+        key_heads = heads if key_heads is None else key_heads
+        if min(width, heads, key_heads) < 1:
+            raise ValueError(f"width, heads and key heads start at 1, not {width}, {heads} and {key_heads}")
         if width % heads:
             raise ValueError(f"a width of {width} cannot be divided among {heads} heads")
         if heads % key_heads:
@@ -397,6 +424,8 @@ class MultiHead(nn.Module):
 
 def split_heads(vectors: Tensor, heads: int) -> Tensor:
     """(B, N, D) -> (B, H, N, D/H)."""
+    if vectors.ndim != 3:
+        raise ValueError(f"heads are split from vectors (B, N, D), not {tuple(vectors.shape)}")
     batch, size, width = vectors.shape
     return vectors.view(batch, size, heads, width // heads).transpose(1, 2)
 

@@ -49,6 +49,6 @@ def did_you_mean(name: str, known: Iterable[str]) -> str:
 
 def pick(kind: str, name: str, table: Mapping[str, Entry]) -> Entry:
     """`table[name]`, or a `UsageError` that says what `kind` of thing was asked for and which names are near."""
-    if name not in table:
-        raise UsageError(f"unknown {kind} {name!r}; {did_you_mean(name, table)}")
+    if not isinstance(name, str) or name not in table:
+        raise UsageError(f"unknown {kind} {name!r}; {did_you_mean(str(name), table)}")
     return table[name]

@@ -18,7 +18,7 @@ Similarity = Callable[[Any, Any], Any]  # (query, key) -> a number ≥ 0
 def same(query: Any, key: Any) -> float:
     """1 or 0: the similarity of an ordinary dictionary. It is flat, so no gradient ever passes through it."""
     if isinstance(query, Tensor) or isinstance(key, Tensor):
-        return float(torch.equal(torch.as_tensor(query), torch.as_tensor(key)))
+        return float(isinstance(query, Tensor) and isinstance(key, Tensor) and torch.equal(query, key))
     return float(query == key)
 
 
@@ -47,8 +47,10 @@ class SoftDict:
     ) -> None:
         items = entries.items() if isinstance(entries, Mapping) else entries
         pairs = [item if isinstance(item, tuple) else (item, item) for item in items]
-        if not pairs:
-            raise ValueError("a SoftDict needs at least one entry")
+        if not pairs or any(len(pair) != 2 for pair in pairs):
+            raise ValueError("a SoftDict needs at least one entry, each a key or a (key, value) pair")
+        if embed is not None and similarity is not same:
+            raise ValueError("give `similarity` for things as they are, or `embed` and `score` for vectors, not both")
         self.names = [name for name, _ in pairs]
         self.similarity, self.embed, self.score = similarity, embed, score
         own = [embed(value) if embed and not isinstance(value, int | float | Tensor) else value for _, value in pairs]
@@ -58,10 +60,14 @@ class SoftDict:
         return self.look_up(query).context.reshape(self.values.shape[1:])
 
     def weights(self, query: Any) -> dict[Any, float]:
-        """How much each key has to say about `query`; the weights sum to 1. Keys that are tensors go by number."""
+        """How much each key has to say about `query`; the weights sum to 1.
+
+        Keys that are tensors, or not unique, go by number.
+        """
         weights = self.look_up(query).weights
         assert weights is not None
-        names = [number if isinstance(name, Tensor) else name for number, name in enumerate(self.names)]
+        twice = len({name for name in self.names if not isinstance(name, Tensor)}) < len(self.names)
+        names = list(range(len(self.names))) if twice else self.names
         return dict(zip(names, weights.flatten().tolist(), strict=True))
 
     def look_up(self, query: Any) -> Attended:
@@ -69,11 +75,11 @@ class SoftDict:
         values = self.values.reshape(len(self.names), -1)
         if self.embed is not None:
             keys = stack([self.embed(name) for name in self.names])
-            return attend(self.embed(query)[None], keys, values, score=self.score, need_weights=True)
+            return attend(stack([self.embed(query)]), keys, values, score=self.score, need_weights=True)
 
         similarities = stack([self.similarity(query, name) for name in self.names])[None]  # (1, K)
-        if bool((similarities < 0).any()):
-            raise ValueError("a similarity cannot be below zero; give `embed` for vectors whose scores may be negative")
+        if not bool(similarities.isfinite().all()) or bool((similarities < 0).any()):
+            raise ValueError("a similarity is finite and not below zero; for scores that may be, give `embed`")
         if not bool(similarities.any()):
             raise KeyError(query)
         # softmax(log s) = s / Σ s, and a similarity of zero is a key that may not be seen.

@@ -1,7 +1,7 @@
 """Where a token stands, for models that would otherwise see a set: sinusoidal, learned, rotary.
 
 Each kind may do one of two things: `add` to the embeddings, once, or `rotate` queries and keys, in every head.
-Places are numbers from 0: (N,) when all rows stand at the same ones, or (B, N).
+Places are numbers from 0: (N,), or for `add` also (B, N) when rows stand at different ones.
 """
 
 import math
@@ -60,8 +60,10 @@ class Learned(Positions):
     def add(self, vectors: Tensor, places: Tensor) -> Tensor:
         """Refuses what is longer than the table."""
         limit = self.table.num_embeddings
-        if not torch.compiler.is_compiling() and int(places.max()) >= limit:
-            raise ValueError(f"learned positions reach {limit} tokens, not {int(places.max()) + 1}; raise max_length")
+        if not torch.compiler.is_compiling():
+            first, last = (int(edge) for edge in places.aminmax())
+            if first < 0 or last >= limit:
+                raise ValueError(f"learned positions are 0 to {limit - 1}, not {first} to {last}; raise max_length")
         placed: Tensor = vectors + self.table(places)
         return placed
 

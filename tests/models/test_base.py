@@ -1,5 +1,6 @@
 import pytest
 import torch
+from torch.nn import functional
 
 import checks
 from checks import RAGGED, SMALL, VOCABULARY
@@ -34,10 +35,19 @@ def test_choose_picks_rows_at_every_depth_and_keeps_the_types(index):
     assert torch.equal(memory.extra[0], tree[0].extra[0][rows])
 
 
-@pytest.mark.parametrize("arch", ["rnn-luong", "conv", "transformer"])
-def test_without_a_watch_the_fused_kernel_runs(arch):
-    model = SMALL[arch].model
-    assert model.advance(RAGGED.target, model.start(model.encode(RAGGED.source))).weights is None
+@pytest.mark.parametrize(("arch", "attentions"), [("rnn-luong", 1), ("conv", 2), ("transformer", 2 + 2 + 2)])
+def test_without_a_watch_every_attention_takes_the_fused_kernel(arch, attentions, monkeypatch):
+    calls, kernel = [], functional.scaled_dot_product_attention
+
+    def counted(*arguments, **options):
+        calls.append(1)
+        return kernel(*arguments, **options)
+
+    monkeypatch.setattr(functional, "scaled_dot_product_attention", counted)
+    SMALL[arch].model(*RAGGED)
+    assert len(calls) == attentions
+    SMALL[arch].model(*RAGGED, checks.Recorder())
+    assert len(calls) == attentions
 
 
 @pytest.mark.parametrize("arch", MODELS)
@@ -99,3 +109,32 @@ def test_a_bad_target_is_one_clear_sentence(arch, target, sentence):
     with pytest.raises(ValueError, match=sentence) as caught:
         SMALL[arch].model(Source(GOOD, TWO), target)
     assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "sentences",
+    [[[1.5, 2.7]], [5, 6], ["dog"], [[[4]]], [torch.tensor([4, 5])]],
+    ids=["halves", "flat", "words", "3-D", "tensor"],
+)
+def test_sources_are_sequences_of_ids(sentences):
+    with pytest.raises(ValueError, match="each a sequence of token ids"):
+        Source.of(sentences)
+
+
+@pytest.mark.parametrize("arch", MODELS)
+def test_a_step_reads_one_token_for_each_row_of_the_state(arch):
+    model = SMALL[arch].model
+    state = model.start(model.encode(RAGGED.source))
+    rows = len(RAGGED.source.lengths)
+    with pytest.raises(ValueError, match=f"{rows} sources need as many targets, not 1"):
+        model.step(torch.tensor([5]), state)
+    for token in (torch.tensor(5), torch.full((rows, 1), 5)):
+        with pytest.raises(ValueError, match="one token a row"):
+            model.step(token, state)
+
+
+@pytest.mark.parametrize("arch", MODELS)
+def test_lengths_are_whole(arch):
+    source = RAGGED.source._replace(lengths=RAGGED.source.lengths.double())
+    with pytest.raises(ValueError, match="whole lengths"):
+        SMALL[arch].model.encode(source)

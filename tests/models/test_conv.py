@@ -4,6 +4,7 @@ from torch import nn
 
 import checks
 from checks import RAGGED, SMALL, batch_of, normal, same
+from softgaze.models.base import Memory
 from softgaze.models.conv import Conv, GatedConvolution
 
 CONV = SMALL["conv"]
@@ -47,6 +48,20 @@ def test_every_decoder_layer_looks_with_its_own_query():
     CONV.model(*RAGGED, watch)
     first, second = (watch.seen["cross", layer][0][1] for layer in range(2))
     assert not torch.allclose(first, second)
+
+
+@torch.no_grad()
+def test_a_decoder_layer_is_the_papers_formulas():
+    """d = (W h + g) √½; c from softmax(d · z); and both sums keep their size (eq. 1, 2 and §3.2)."""
+    layer = checks.randomize(Conv(9, 9, width=4, encoder_layers=1, decoder_layers=1)).double().eval().decoder[0]
+    memory = Memory(normal(1, 5, 4), torch.ones(1, 1, 1, 5, dtype=torch.bool), (normal(1, 5, 4),))
+    vectors, words, half = normal(1, 3, 4), normal(1, 3, 4), 0.5**0.5
+    found, state, _ = layer(vectors, words, layer.start(memory), memory, None, False)
+    gated = layer.gated(torch.cat([torch.zeros(1, 2, 4), vectors], 1))
+    weights = ((layer.query(gated) + words) * half @ memory.extra[0].transpose(1, 2)).softmax(-1)
+    joined = (gated + layer.context(weights @ memory.values)) * half
+    same(found, (joined + vectors) * half)
+    same(state.recent, vectors[:, 1:])
 
 
 @torch.no_grad()

@@ -92,3 +92,26 @@ def test_sizes_and_counts_are_whole_numbers_from_one(option, value):
 
 def test_a_whole_number_may_stand_for_a_share():
     build("rnn-luong", source_vocabulary=20, width=8, dropout=0)
+
+
+@pytest.mark.parametrize("count", [-3, 0, 4, 2.5, "a"])
+@pytest.mark.parametrize("side", ["source", "target"])
+def test_a_vocabulary_holds_more_than_its_special_tokens(side, count):
+    given = {"source_vocabulary": 20, "target_vocabulary": 20, f"{side}_vocabulary": count}
+    with pytest.raises(UsageError, match=f"the {side} vocabulary needs more than its 4 special tokens"):
+        build("rnn-luong", **given, width=8)
+
+
+@pytest.mark.parametrize("value", [1.5, -0.1, 1.0, float("nan")])
+@pytest.mark.parametrize("arch", MODELS)
+def test_dropout_is_a_share(arch, value):
+    with pytest.raises(UsageError, match=f"the option dropout of {arch} is a share from 0 up to 1"):
+        build(arch, source_vocabulary=20, dropout=value)
+
+
+@pytest.mark.parametrize("name", [None, 3])
+def test_names_are_words(name):
+    with pytest.raises(UsageError, match="unknown arch"):
+        build(name, source_vocabulary=20)
+    with pytest.raises(UsageError, match="unknown size"):
+        build("rnn", name, source_vocabulary=20)

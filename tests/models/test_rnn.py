@@ -84,8 +84,6 @@ def test_without_attention_every_step_reads_the_same_last_state(cell):
     memory = model.encode(RAGGED.source)
     scrambled = memory._replace(values=normal(*memory.values.shape))
     same(model.decode(scrambled, RAGGED.target), model.decode(memory, RAGGED.target))
-    other = memory._replace(extra=(memory.extra[0] + 1,))
-    assert not torch.allclose(model.decode(other, RAGGED.target), model.decode(memory, RAGGED.target))
 
 
 # --- the decoders, against the formulas in NumPy ----------------------------------------------------------------
@@ -121,6 +119,43 @@ def one_sentence(model):
     memory = model.encode(batch.source)
     start = np.tanh(Formulas(model).linear("bridge", memory.extra[0][0].numpy()))
     return batch, memory.values[0].numpy(), start, model.target_embedding(batch.target)[0].numpy()
+
+
+@torch.no_grad()
+def test_without_attention_is_the_papers_formulas():
+    model = RNN.model
+    (batch, _, state, words), formulas = one_sentence(model), Formulas(model)
+    context, logits = model.encode(batch.source).extra[0][0].numpy(), []
+    for word in words:
+        state = formulas.gru(np.concatenate([word, context]), state)
+        features = np.tanh(formulas.linear("readout", np.concatenate([state, word, context])))
+        logits.append(model.output.weight.numpy() @ features)
+    same(model(*batch)[0], torch.tensor(np.array(logits)))
+
+
+@torch.no_grad()
+def test_bahdanau_asks_with_the_top_layers_state_of_the_step_before():
+    model, asked, said = BAHDANAU.but(layers=2).model, [], []
+    with (
+        model.score.query_part.register_forward_hook(lambda _, given, __: asked.append(given[0][:, 0, 0])),
+        model.decoder.register_forward_hook(lambda _, __, given: said.append(given[0][:, 0])),
+    ):
+        model(*RAGGED)
+    assert len(asked) == len(said) > 1
+    for question, before in zip(asked[1:], said, strict=False):
+        same(question, before)
+
+
+@torch.no_grad()
+def test_local_m_looks_around_the_place_of_its_own_word():
+    watch, reach = checks.Recorder(), 1
+    batch = batch_of([4], 7)
+    LUONG.but(window="local-m", reach=reach).model(*batch, watch)
+    weights = watch.seen["cross", 0][0][1][0, 0]  # (T, S)
+    target, source = (torch.arange(size) for size in weights.shape)
+    near = (target[:, None] - source).abs() <= reach
+    assert bool((weights[~near] == 0).all())
+    same(weights.sum(-1), near.any(-1).to(weights.dtype))  # past the sentence there is nothing to look at
 
 
 @torch.no_grad()

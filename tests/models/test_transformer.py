@@ -1,5 +1,6 @@
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import nn
 
 import checks
@@ -179,5 +180,13 @@ def test_numbers_that_do_not_fit_are_refused(options, sentence):
 
 def test_a_sentence_past_the_learned_positions_is_refused():
     model = TRANSFORMER.but(positions="learned", max_length=3).make()
-    with pytest.raises(ValueError, match="learned positions reach 3 tokens, not 5"):
+    with pytest.raises(ValueError, match="learned positions are 0 to 2, not 0 to 4"):
         model(*RAGGED)
+
+
+@pytest.mark.parametrize(("name", "activate"), [("relu", F.relu), ("gelu", F.gelu), ("swiglu", F.silu)])
+def test_a_feed_forward_block_is_its_formula(name, activate):
+    block = checks.randomize(FEED_FORWARDS[name](4, 6, 0.0)).double()
+    vectors = normal(2, 3, 4)
+    gate = block.gate(vectors) if name == "swiglu" else 1.0
+    same(block(vectors), block.outer(activate(block.inner(vectors)) * gate))

@@ -40,6 +40,7 @@ class Script(Seq2Seq):
 
     def __init__(self, follow: Follow) -> None:
         super().__init__()
+        self.eval()
         self.follow, self.output = follow, nn.Identity()
         self.rows: list[int] = []
 

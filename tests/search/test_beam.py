@@ -189,14 +189,29 @@ def test_neighbours_order_and_padding_change_nothing_for_real_models(arch, searc
 # --- bad options ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("beam", "nbest"), [(0, 1), (-1, 1), (2, 0), (2, 3)])
-def test_an_impossible_beam_is_refused(beam, nbest):
-    with pytest.raises(ValueError, match=r"^a beam of -?\d cannot give \d best; [^\n]*$"):
+@pytest.mark.parametrize(
+    ("beam", "nbest", "words"),
+    [
+        (0, 1, "beam is a whole number from 1 up, not 0"),
+        (2.5, 1, "beam is a whole number from 1 up, not 2.5"),
+        (2, 0, "nbest is a whole number from 1 up, not 0"),
+        (2, 3, "a beam of 2 cannot give 3 best; widen the beam or ask for fewer"),
+    ],
+)
+def test_an_impossible_beam_is_refused(beam, nbest, words):
+    with pytest.raises(ValueError, match=f"^{words}$"):
         beam_search(Script(drawn(0)), ONE, beam=beam, nbest=nbest)
 
 
+@pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
+def test_a_model_that_is_still_training_is_refused(search):
+    """Dropout would make every search find something else."""
+    with pytest.raises(ValueError, match=r"^the model is in training mode, [^\n]*model\.eval\(\)"):
+        search(Script(drawn(0)).train(), ONE)
+
+
 def test_a_length_penalty_that_ranks_nothing_is_refused():
-    with pytest.raises(ValueError, match=r"^a length penalty of nan ranks nothing"):
+    with pytest.raises(ValueError, match=r"^a length penalty of nan is not from −10 to 10"):
         beam_search(Script(drawn(0)), ONE, length_penalty=math.nan)
 
 

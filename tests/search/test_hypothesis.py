@@ -26,7 +26,7 @@ def test_the_length_penalty_is_an_exponent(penalty):
     assert hypothesis([A] * 7 + [END], -3.0, penalty).score == pytest.approx(-3.0 / 8**penalty)
 
 
-@pytest.mark.parametrize("penalty", [math.nan, math.inf, -math.inf])
+@pytest.mark.parametrize("penalty", [math.nan, math.inf, -math.inf, 1e6, -1000])
 def test_a_penalty_that_ranks_nothing_is_refused(penalty):
-    with pytest.raises(ValueError, match=r"^a length penalty of -?(nan|inf) ranks nothing"):
+    with pytest.raises(ValueError, match=r"^a length penalty of [^ ]+ is not from −10 to 10"):
         check_penalty(penalty)

@@ -70,8 +70,8 @@ def test_a_rule_leaves_exactly_what_it_allows(chosen, allowed, seed):
 @every_search
 @pytest.mark.parametrize("longest", [1, 2, 7])
 def test_what_has_not_ended_at_the_maximum_length_is_cut(search, longest):
-    for found in search(Script(RAMBLING), ONE, rules=Rules(max_length=longest))[0][:1]:
-        assert (len(found.tokens), found.finished) == (longest, False)
+    found = search(Script(RAMBLING), ONE, rules=Rules(max_length=longest))[0][0]
+    assert (len(found.tokens), found.finished) == (longest, False)
 
 
 def test_by_default_twice_the_source_and_twenty_more_tokens_fit():
@@ -82,8 +82,9 @@ def test_by_default_twice_the_source_and_twenty_more_tokens_fit():
 @every_search
 @given(seed=SEEDS, least=st.integers(0, 5))
 def test_nothing_is_shorter_than_the_minimum_length(search, seed, least):
-    for found in search(Script(drawn(seed)), ONE, rules=Rules(min_length=least, max_length=6))[0]:
-        assert len(found.tokens) >= least
+    found = search(Script(drawn(seed)), ONE, rules=Rules(min_length=least, max_length=6))[0]
+    assert found
+    assert all(len(each.tokens) >= least for each in found)
 
 
 def test_a_minimum_beyond_the_default_maximum_moves_it():
@@ -114,9 +115,10 @@ def test_each_sentence_begins_with_its_own_prefix(search, seed, prefixes):
 @every_search
 def test_one_token_fits_after_a_prefix_as_long_as_the_maximum(search):
     rules = Rules(max_length=2, prefixes=[(A, B, C)])
-    for found in search(Script(drawn(1)), ONE, rules=rules)[0]:
-        assert found.tokens[:3] == (A, B, C)
-        assert len(found.tokens) == 3 + (not found.finished)
+    found = search(Script(drawn(1)), ONE, rules=rules)[0]
+    assert found
+    assert all(each.tokens[:3] == (A, B, C) for each in found)
+    assert all(len(each.tokens) == 3 + (not each.finished) for each in found)
 
 
 # --- what never happens -----------------------------------------------------------------------------------------
@@ -130,8 +132,9 @@ def test_special_tokens_are_never_written_however_likely(search, loud):
     def follow(sentence, prefix):
         return [50.0 if token == loud else logit for token, logit in enumerate(quiet(sentence, prefix))]
 
-    for found in search(Script(follow), ONE, rules=Rules(max_length=5))[0]:
-        assert not set(found.tokens) & set(SPECIAL)
+    found = search(Script(follow), ONE, rules=Rules(max_length=5))[0]
+    assert found
+    assert all(not set(each.tokens) & set(SPECIAL) for each in found)
 
 
 @every_search
@@ -146,9 +149,13 @@ def test_there_is_a_hypothesis_even_where_the_model_allows_none(search, rules):
 # --- bad options ------------------------------------------------------------------------------------------------
 
 MISTAKES = {
-    "no room": ({"max_length": 0}, "max_length is 0; a search needs room for at least one token"),
-    "negative minimum": ({"min_length": -1}, "min_length and no_repeat cannot be negative"),
-    "negative n-gram": ({"no_repeat": -2}, "min_length and no_repeat cannot be negative"),
+    "no room": ({"max_length": 0}, "max_length is a whole number from 1 up, not 0"),
+    "negative minimum": ({"min_length": -1}, "min_length is a whole number from 0 up, not -1"),
+    "negative n-gram": ({"no_repeat": -2}, "no_repeat is a whole number from 0 up, not -2"),
+    "half a token": ({"max_length": 2.5}, "max_length is a whole number from 1 up, not 2.5"),
+    "no number": ({"min_length": math.nan}, "min_length is a whole number from 0 up, not nan"),
+    "one prefix": ({"prefixes": [A, B]}, "prefixes are one sequence of token ids for each sentence"),
+    "half an id": ({"prefixes": [[4.5]]}, "a prefix holds ids of ordinary tokens"),
     "crossed": ({"min_length": 5, "max_length": 4}, "min_length 5 is above max_length 4"),
     "special": ({"prefixes": [[A, END]]}, "a prefix holds ids of ordinary tokens"),
     "negative": ({"prefixes": [[-1]]}, "a prefix holds ids of ordinary tokens"),

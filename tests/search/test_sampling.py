@@ -147,16 +147,16 @@ def test_samples_that_ended_leave_the_batch():
 
 
 MISTAKES = {
-    "none": ({"samples": 0}, "cannot draw 0 samples"),
+    "none": ({"samples": 0}, "samples is a whole number from 1 up, not 0"),
     "frozen": ({"temperature": 0.0}, "a temperature of 0.0 is not a number from 1e-06 up; "),
     "below zero": ({"temperature": -1.0}, "a temperature of -1.0 is not a number from 1e-06 up; "),
     "not a number": ({"temperature": math.nan}, "a temperature of nan is not a number from 1e-06 up; "),
     "endless": ({"temperature": math.inf}, "a temperature of inf is not a number from 1e-06 up; "),
-    "k": ({"top_k": -1}, "top_k is 0 or more and top_p above 0 and at most 1, not -1 and 1.0"),
-    "p of nothing": ({"top_p": 0.0}, "top_k is 0 or more and top_p above 0 and at most 1, not 0 and 0.0"),
-    "p above all": ({"top_p": 1.1}, "top_k is 0 or more and top_p above 0 and at most 1, not 0 and 1.1"),
-    "p not a number": ({"top_p": math.nan}, "top_k is 0 or more and top_p above 0 and at most 1, not 0 and nan"),
-    "penalty": ({"length_penalty": math.nan}, "a length penalty of nan ranks nothing"),
+    "k": ({"top_k": -1}, "top_k is a whole number from 0 up, not -1"),
+    "p of nothing": ({"top_p": 0.0}, "top_p is a share above 0 and at most 1, not 0.0"),
+    "p above all": ({"top_p": 1.1}, "top_p is a share above 0 and at most 1, not 1.1"),
+    "p not a number": ({"top_p": math.nan}, "top_p is a share above 0 and at most 1, not nan"),
+    "penalty": ({"length_penalty": math.nan}, "a length penalty of nan is not from"),
 }
 
 

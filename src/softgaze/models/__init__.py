@@ -8,6 +8,7 @@ from softgaze.models.base import Memory, Place, Seq2Seq, Source, State, Step, Wa
 from softgaze.models.conv import Conv
 from softgaze.models.rnn import RNN, BahdanauRNN, LuongRNN
 from softgaze.models.transformer import Transformer
+from softgaze.symbols import SPECIAL
 
 __all__ = [
     "MODELS",
@@ -40,7 +41,11 @@ def build(
     One vocabulary for both sides unless `target_vocabulary` is given.
     """
     numbers = check_options(arch, size, chosen)
-    return MODELS[arch](source_vocabulary, target_vocabulary or source_vocabulary, **{**numbers, **chosen})
+    target_vocabulary = source_vocabulary if target_vocabulary is None else target_vocabulary
+    for side, count in (("source", source_vocabulary), ("target", target_vocabulary)):
+        if not isinstance(count, int) or count <= len(SPECIAL):
+            raise UsageError(f"the {side} vocabulary needs more than its {len(SPECIAL)} special tokens, not {count!r}")
+    return MODELS[arch](source_vocabulary, target_vocabulary, **{**numbers, **chosen})
 
 
 def check_options(arch: str, size: str, chosen: dict[str, Any]) -> dict[str, int]:
@@ -75,5 +80,7 @@ def check_option(arch: str, option: inspect.Parameter, value: Any) -> None:
     if not fits or (isinstance(value, bool) and kind is not bool):
         name = getattr(kind, "__name__", str(kind))
         raise UsageError(f"the option {option.name} of {arch} takes {name}, not {value!r}")
+    if kind is float and not 0 <= value < 1:
+        raise UsageError(f"the option {option.name} of {arch} is a share from 0 up to 1, not {value}")
     if kind is not float and isinstance(value, int) and not isinstance(value, bool) and value < 1:
         raise UsageError(f"the option {option.name} of {arch} starts at 1, not {value}")

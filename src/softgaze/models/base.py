@@ -27,8 +27,10 @@ class Source(NamedTuple):
     @classmethod
     def of(cls, sentences: Sequence[Sequence[int]], device: torch.device | str | None = None) -> "Source":
         """Pad lists of token ids to one length."""
-        if not sentences:
+        if len(sentences) == 0:
             raise ValueError("a batch needs at least one source")
+        if not all(isinstance(each, Sequence) and all(isinstance(token, int) for token in each) for each in sentences):
+            raise ValueError("sources are sentences, each a sequence of token ids (whole numbers)")
         lengths = [len(sentence) for sentence in sentences]
         rows = [[*sentence] + [PAD] * (max(lengths) - len(sentence)) for sentence in sentences]
         source = cls(torch.tensor(rows, dtype=torch.long), torch.tensor(lengths))
@@ -109,15 +111,15 @@ class Seq2Seq(nn.Module, ABC):
         """Read target `tokens` (B, T) on from `state`."""
 
     def step(self, token: Tensor, state: Any, watch: Watch | None = None) -> Step:
-        """One more token (B,)."""
+        """One more token (B,). The last cross-attention takes the plain path, since its weights are shown."""
+        if token.ndim != 1:
+            raise ValueError(f"a step reads one token a row, (B,), not {tuple(token.shape)}")
         features, state, weights = self.advance(token[:, None], state, watch, need_weights=True)
         assert weights is not None
         return Step(self.output(features[:, 0]), state, weights[:, :, 0])
 
     def decode(self, memory: Memory, target: Tensor, watch: Watch | None = None) -> Tensor:
         """Features (B, T, D) for every prefix of `target` (B, T): teacher forcing, all steps at once."""
-        if target.shape[0] != memory.mask.shape[0]:
-            raise ValueError(f"{memory.mask.shape[0]} sources need as many targets, not {target.shape[0]}")
         return self.advance(target, self.start(memory), watch).features
 
     def forward(self, source: Source, target: Tensor, watch: Watch | None = None) -> Tensor:
@@ -139,8 +141,11 @@ def check_source(source: Source, vocabulary: int | None = None) -> None:
     if torch.compiler.is_compiling():  # data-dependent questions cannot be asked while a graph is traced
         return
     values, lengths = source
-    if values.ndim < 2 or lengths.shape != values.shape[:1]:
-        raise ValueError(f"a source is (B, S) with (B,) lengths, not {tuple(values.shape)} with {tuple(lengths.shape)}")
+    if values.ndim < 2 or lengths.shape != values.shape[:1] or lengths.is_floating_point():
+        raise ValueError(
+            f"a source is (B, S) with (B,) whole lengths, not {tuple(values.shape)} with {tuple(lengths.shape)} "
+            f"of {lengths.dtype}"
+        )
     if values.shape[0] == 0:
         raise ValueError("a batch needs at least one source")
     if bool((lengths < 1).any()):
@@ -152,12 +157,14 @@ def check_source(source: Source, vocabulary: int | None = None) -> None:
         check_tokens("source", values, vocabulary)
 
 
-def check_tokens(side: str, tokens: Tensor, vocabulary: int) -> None:
-    """Ids must lie inside the vocabulary."""
+def check_tokens(side: str, tokens: Tensor, vocabulary: int, rows: int | None = None) -> None:
+    """Ids must lie inside the vocabulary, and there must be a row for each row of the state."""
     if torch.compiler.is_compiling():
         return
     if tokens.dtype != torch.long or tokens.ndim != 2:
         raise ValueError(f"{side} tokens are (B, N) of torch.long, not {tuple(tokens.shape)} of {tokens.dtype}")
+    if rows is not None and tokens.shape[0] != rows:
+        raise ValueError(f"{rows} sources need as many {side}s, not {tokens.shape[0]}")
     if tokens.shape[1] == 0:
         raise ValueError(f"the {side} has no tokens")
     low, high = (int(edge) for edge in tokens.aminmax())

@@ -1,5 +1,6 @@
 """Convolutional encoder–decoder with gated linear units and attention in every decoder layer (ConvS2S, Gehring 2017).
 
+Of the paper's tricks we leave out weight normalisation and the scaling of contexts by the source length.
 With `dilation` above 1 each layer looks that many times further than the one before (ByteNet, Kalchbrenner 2016), so
 that the reach grows exponentially with depth instead of linearly.
 """
@@ -190,7 +191,7 @@ class Conv(Seq2Seq):
         self, tokens: Tensor, state: ConvState, watch: Watch | None = None, *, need_weights: bool = False
     ) -> Advance:
         """All tokens side by side; windows that end at each token keep the future out."""
-        check_tokens("target", tokens, self.target_embedding.num_embeddings)
+        check_tokens("target", tokens, self.target_embedding.num_embeddings, state.position.shape[0])
         places = state.position[:, None] + torch.arange(tokens.shape[1], device=tokens.device)
         words = self.dropout(self.target_positions.add(self.target_embedding(tokens) * self.scale, places))
         vectors, weights, layers = words, None, []

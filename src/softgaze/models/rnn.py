@@ -203,7 +203,7 @@ class RNN(Seq2Seq):
         self, tokens: Tensor, state: RNNState, watch: Watch | None = None, *, need_weights: bool = False
     ) -> Advance:
         """All tokens in one fused call where steps do not feed each other, else one by one."""
-        check_tokens("target", tokens, self.target_embedding.num_embeddings)
+        check_tokens("target", tokens, self.target_embedding.num_embeddings, state.position.shape[0])
         words = self.dropout(self.target_embedding(tokens))  # (B, T, D)
         if not self.feeds_back:
             return self.read(words, state, watch, need_weights)

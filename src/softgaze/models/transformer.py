@@ -292,7 +292,7 @@ class Transformer(Seq2Seq):
         self, tokens: Tensor, state: TransformerState, watch: Watch | None = None, *, need_weights: bool = False
     ) -> Advance:
         """All tokens side by side; the causal mask keeps the future out."""
-        check_tokens("target", tokens, self.target_embedding.num_embeddings)
+        check_tokens("target", tokens, self.target_embedding.num_embeddings, state.memory_mask.shape[0])
         first = state.layers[0].own.keys.shape[-2]
         places = torch.arange(first, first + tokens.shape[1], device=tokens.device)
         vectors = self.target_positions.add(self.target_embedding(tokens) * self.scale, places)

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from softgaze.models.base import Seq2Seq, Source, Watch
 from softgaze.search.hypothesis import Hypothesis, check_penalty, hypothesis
-from softgaze.search.rules import NEVER, Rules
+from softgaze.search.rules import NEVER, Rules, check_ready, check_whole
 from softgaze.symbols import BEGIN, END
 
 
@@ -34,8 +34,9 @@ def beam_search(
     watch: Watch | None = None,
 ) -> list[list[Hypothesis]]:
     """For each sentence up to `nbest` hypotheses, best first, ranked by log-probability / length^`length_penalty`."""
-    if beam < 1 or not 1 <= nbest <= beam:
-        raise ValueError(f"a beam of {beam} cannot give {nbest} best; both start at 1 and nbest is at most the beam")
+    check_whole(1, beam=beam, nbest=nbest)
+    if nbest > beam:
+        raise ValueError(f"a beam of {beam} cannot give {nbest} best; widen the beam or ask for fewer")
     check_penalty(length_penalty)
     front = first_front(model, source, rules, watch)
     ended: list[list[Hypothesis]] = [[] for _ in front.sentence]
@@ -73,6 +74,7 @@ class Candidates:
 
 def first_front(model: Seq2Seq, source: Source, rules: Rules, watch: Watch | None) -> Front:
     """Every sentence with one empty hypothesis."""
+    check_ready(model)
     state = model.start(model.encode(source, watch))
     device, count = source.lengths.device, len(source.lengths)
     return Front(

@@ -1,9 +1,10 @@
 """What a search returns."""
 
-import math
 from typing import NamedTuple
 
 from softgaze.symbols import END
+
+LARGEST_PENALTY = 10
 
 
 class Hypothesis(NamedTuple):
@@ -23,6 +24,9 @@ def hypothesis(written: list[int], log_probability: float, length_penalty: float
 
 
 def check_penalty(length_penalty: float) -> None:
-    """Refuse an α that ranks nothing."""
-    if not math.isfinite(length_penalty):
-        raise ValueError(f"a length penalty of {length_penalty} ranks nothing; 0 is none, 1 the mean per token")
+    """Refuse an α that ranks nothing, or whose powers are no longer numbers."""
+    if not -LARGEST_PENALTY <= length_penalty <= LARGEST_PENALTY:
+        raise ValueError(
+            f"a length penalty of {length_penalty} is not from −{LARGEST_PENALTY} to {LARGEST_PENALTY}; "
+            "0 is none, 1 the mean per token"
+        )

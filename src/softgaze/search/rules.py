@@ -2,14 +2,29 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from softgaze.models.base import Seq2Seq
 from softgaze.symbols import BEGIN, END, PAD, SPECIAL, UNKNOWN
 
 NEVER = -torch.inf
 UNLIKELY = -1e6  # the least a model's own log-probability counts for: a forced or only choice is never impossible
+
+
+def check_whole(least: int, **numbers: Any) -> None:
+    """Counts must be whole numbers, and not below `least`."""
+    for name, value in numbers.items():
+        if not isinstance(value, int) or isinstance(value, bool) or value < least:
+            raise ValueError(f"{name} is a whole number from {least} up, not {value!r}")
+
+
+def check_ready(model: Seq2Seq) -> None:
+    """A model in training mode drops out at random: every search would find something else."""
+    if model.training:
+        raise ValueError("the model is in training mode, where dropout is random; call model.eval() before a search")
 
 
 @dataclass(frozen=True)
@@ -22,13 +37,16 @@ class Rules:
     no_repeat: int = 0  # n: no n-gram is written twice
 
     def __post_init__(self) -> None:
-        if self.max_length is not None and self.max_length < 1:
-            raise ValueError(f"max_length is {self.max_length}; a search needs room for at least one token")
-        if self.min_length < 0 or self.no_repeat < 0:
-            raise ValueError("min_length and no_repeat cannot be negative")
+        check_whole(0, min_length=self.min_length, no_repeat=self.no_repeat)
+        if self.max_length is not None:
+            check_whole(1, max_length=self.max_length)
         if self.max_length is not None and self.min_length > self.max_length:
             raise ValueError(f"min_length {self.min_length} is above max_length {self.max_length}")
-        if any(token < 0 or token in SPECIAL for prefix in self.prefixes or () for token in prefix):
+        prefixes = self.prefixes if self.prefixes is not None else ()
+        if not isinstance(prefixes, Sequence) or not all(isinstance(prefix, Sequence) for prefix in prefixes):
+            raise ValueError("prefixes are one sequence of token ids for each sentence")
+        tokens = [token for prefix in prefixes for token in prefix]
+        if any(not isinstance(token, int) or token < 0 or token in SPECIAL for token in tokens):
             raise ValueError("a prefix holds ids of ordinary tokens: no special ones, none below zero")
 
     def longest(self, lengths: Tensor) -> Tensor:

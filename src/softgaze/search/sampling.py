@@ -14,7 +14,7 @@ from torch import Tensor
 
 from softgaze.models.base import Seq2Seq, Source, Watch
 from softgaze.search.hypothesis import Hypothesis, check_penalty, hypothesis
-from softgaze.search.rules import Rules
+from softgaze.search.rules import Rules, check_ready, check_whole
 from softgaze.symbols import BEGIN, END
 
 COLDEST = 1e-6  # below this, dividing by the temperature overflows
@@ -79,6 +79,7 @@ class Rows:
 
 def first_rows(model: Seq2Seq, source: Source, samples: int, seed: int, rules: Rules, watch: Watch | None) -> Rows:
     """Every sentence `samples` times, with nothing written."""
+    check_ready(model)
     state = model.start(model.encode(source, watch))
     count, device = len(source.lengths), source.lengths.device
     sentence = torch.arange(count, device=device).repeat_interleave(samples)
@@ -122,11 +123,11 @@ def draw(scores: Tensor, top_k: int, top_p: float, luck: Tensor) -> Tensor:
 
 def check_options(samples: int, temperature: float, top_k: int, top_p: float) -> None:
     """Refuse what cannot be drawn from."""
-    if samples < 1:
-        raise ValueError(f"cannot draw {samples} samples")
+    check_whole(1, samples=samples)
+    check_whole(0, top_k=top_k)
     if not COLDEST <= temperature < math.inf:
         raise ValueError(
             f"a temperature of {temperature} is not a number from {COLDEST} up; for the likeliest token use greedy"
         )
-    if top_k < 0 or not 0 < top_p <= 1:
-        raise ValueError(f"top_k is 0 or more and top_p above 0 and at most 1, not {top_k} and {top_p}")
+    if not 0 < top_p <= 1:
+        raise ValueError(f"top_p is a share above 0 and at most 1, not {top_p}")
