@@ -49,6 +49,10 @@ MASK_SHAPES = {
     "one-for-all-heads": (B, 1, Q, K),
     "full": (B, H, Q, K),
     "two-dimensions": (Q, K),
+    "three-dimensions": (H, Q, K),
+    "one-for-all": (1, 1, 1, K),
+    "all-queries-alike": (B, H, 1, K),
+    "all-keys-alike": (B, H, Q, 1),
 }
 every_mask = pytest.mark.parametrize("shape", MASK_SHAPES.values(), ids=MASK_SHAPES)
 

@@ -6,9 +6,12 @@ import sys
 import sysconfig
 import zipfile
 from email import message_from_bytes
+from importlib.metadata import requires
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 import softgaze
 
@@ -59,6 +62,37 @@ def test_the_installed_program_tells_the_version_of_the_source(environment, tmp_
 def test_what_was_run_is_what_was_installed(environment, tmp_path):
     where = run(environment / "bin" / "python", "-c", "import softgaze; print(softgaze.__file__)", cwd=tmp_path)
     assert Path(where).is_relative_to(environment)
+
+
+LOADED = """
+import sys
+from importlib.metadata import packages_distributions
+import softgaze.cli
+owners = packages_distributions()
+names = {name.partition(".")[0] for name in sys.modules}
+print(*{owner for name in names for owner in owners.get(name, ())})
+"""
+
+
+def closure(names):
+    """Distributions and all they require, extras left out."""
+    found, waiting = set(), set(names)
+    while waiting:
+        name = waiting.pop()
+        if name in found:
+            continue
+        found.add(name)
+        needs = [Requirement(line) for line in requires(name) or ()]
+        waiting |= {canonicalize_name(need.name) for need in needs if need.marker is None or need.marker.evaluate()}
+    return found
+
+
+def test_the_command_line_needs_nothing_but_the_base_requirements(environment, tmp_path):
+    """The environment lends more than a base install has, so what is loaded must be counted."""
+    loaded = {
+        canonicalize_name(name) for name in run(environment / "bin" / "python", "-c", LOADED, cwd=tmp_path).split()
+    }
+    assert loaded - {"softgaze"} <= closure(BASE)
 
 
 def test_the_wheel_holds_the_package_its_licence_and_nothing_else(wheel):
