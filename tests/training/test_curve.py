@@ -39,6 +39,10 @@ def test_the_picture_has_every_curve_and_its_last_value(tmp_path):
     assert len(lines) == 4
 
 
+def test_a_score_that_stays_at_zero_has_an_axis_too():
+    assert ticks(0.0)[-1] == 1.0
+
+
 @pytest.mark.parametrize("validations", [1, 2])
 def test_short_runs_have_pictures_too(tmp_path, validations):
     journal(tmp_path / "metrics.jsonl", validations)

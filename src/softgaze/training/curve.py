@@ -79,8 +79,9 @@ def panel(lines: Sequence[Line], top: float, end: float, title: str) -> str:
 
 
 def ticks(end: float) -> list[float]:
-    """Round numbers from 0 to `end` or just past it, at most six."""
-    rough = max(end, 1e-6) / 5
+    """Round numbers from 0 to `end` or just past it, at most six; a curve that never left 0 still has an axis."""
+    end = end if end > 0 else 1.0
+    rough = end / 5
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
     return [round(number * step, 9) for number in range(math.ceil(end / step - 1e-9) + 1)]
