@@ -11,6 +11,7 @@ from softgaze.attention import (
     SCORES,
     WINDOWS,
     Dot,
+    KeysValues,
     Location,
     MultiHead,
     Score,
@@ -23,6 +24,7 @@ from softgaze.attention import (
     scaled_dot,
     window_mask,
 )
+from softgaze.positions import Rotary
 
 B, H, Q, K, D = 3, 2, 4, 5, 6
 sizes = st.integers(1, 5)
@@ -439,6 +441,11 @@ def test_a_mistake_is_answered_in_one_sentence(mistake, sentence):
     assert "\n" not in str(caught.value)
 
 
+def two(batch):
+    """Keys and values of a batch."""
+    return normal(batch, 2, 3, 4), normal(batch, 2, 3, 4)
+
+
 def three(**changes):
     """Query, keys and values that fit, but for `changes`."""
     return {"query": normal(1, 1, 2, 4), "keys": normal(1, 1, 3, 4), "values": normal(1, 1, 3, 4)} | changes
@@ -456,6 +463,8 @@ def three(**changes):
             lambda: attend(**three(), look=lambda weights, values: weights[..., :1]),
             "a look returns weights of the shape",
         ),
+        (lambda: KeysValues(*two(1)).append(KeysValues(*two(3))), "cannot be appended"),
+        (lambda: MultiHead(8, 2, rotate=Rotary(8, 4, 9).rotate).remember(torch.ones(1, 3, 8)), "need the places"),
         (lambda: MultiHead(8, 0), "start at 1"),
         (lambda: MultiHead(8, -2), "start at 1"),
         (lambda: MultiHead(0, 1), "start at 1"),

@@ -351,6 +351,9 @@ class KeysValues(NamedTuple):
 
     def append(self, more: "KeysValues") -> "KeysValues":
         """These and then `more`, along K."""
+        if self.keys.shape[:2] != more.keys.shape[:2]:
+            own, other = tuple(self.keys.shape[:2]), tuple(more.keys.shape[:2])
+            raise ValueError(f"keys of (batch, heads) {other} cannot be appended to those of {own}")
         return KeysValues(torch.cat([self.keys, more.keys], -2), torch.cat([self.values, more.values], -2))
 
 

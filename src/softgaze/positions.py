@@ -20,7 +20,7 @@ class Positions(nn.Module):
         """Embeddings (B, N, D) with their places added."""
         return vectors
 
-    def rotate(self, vectors: Tensor, places: Tensor) -> Tensor:
+    def rotate(self, vectors: Tensor, places: Tensor | None) -> Tensor:
         """Queries or keys (B, H, N, D/H) turned by their places (N,)."""
         return vectors
 
@@ -77,8 +77,10 @@ class Rotary(Positions):
             raise ValueError(f"rotary positions turn pairs: a head width of {head_width} is odd")
         self.head_width = head_width
 
-    def rotate(self, vectors: Tensor, places: Tensor) -> Tensor:
+    def rotate(self, vectors: Tensor, places: Tensor | None) -> Tensor:
         """Dimensions i and i + D/2 form a pair, as in Llama's layout."""
+        if places is None:
+            raise ValueError("rotary positions need the places of what they turn")
         angles = places[:, None] * frequencies(self.head_width, vectors.device)  # (N, D/2)
         cos, sin = angles.cos().to(vectors.dtype), angles.sin().to(vectors.dtype)
         first, second = vectors.chunk(2, dim=-1)
