@@ -83,7 +83,7 @@ def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
     """Softmax over the keys that may be seen; a row without any is zero, and so is its gradient."""
     if mask is None:
         return scores.softmax(-1)
-    # The lowest finite number, not −inf: a row of −inf would be NaN forwards and backwards.
+    # The lowest finite number, not −inf: a softmax over a row of −inf is NaN, and so would be its gradient.
     hidden = ~mask
     lowest = torch.finfo(scores.dtype).min
     return scores.masked_fill(hidden, lowest).softmax(-1).masked_fill(hidden, 0.0)

@@ -96,13 +96,13 @@ class Search:
     def check(self) -> None:
         """Refuse the rest of what cannot work; needs torch."""
         from softgaze.search.hypothesis import check_penalty
-        from softgaze.search.sampling import check_options
+        from softgaze.search.sampling import check_sampling
 
         drawn = self.sampling or Sampling()
         try:
             self.rules(None)
             check_penalty(self.length_penalty)
-            check_options(self.nbest, drawn.temperature, drawn.top_k, drawn.top_p)
+            check_sampling(self.nbest, drawn.temperature, drawn.top_k, drawn.top_p)
         except ValueError as error:
             raise UsageError(str(error)) from error
 

@@ -35,7 +35,7 @@ def sample(
     watch: Watch | None = None,
 ) -> list[list[Hypothesis]]:
     """`samples` hypotheses for each sentence, in the order drawn; `top_k` 0 and `top_p` 1 cut nothing."""
-    check_options(samples, temperature, top_k, top_p)
+    check_sampling(samples, temperature, top_k, top_p)
     check_penalty(length_penalty)
     rows = first_rows(model, source, samples, seed, rules, watch)
     drawn: dict[tuple[int, int], Hypothesis] = {}
@@ -121,7 +121,7 @@ def draw(scores: Tensor, top_k: int, top_p: float, luck: Tensor) -> Tensor:
     return tokens.gather(1, torch.minimum(place, kept - 1)).squeeze(1)
 
 
-def check_options(samples: int, temperature: float, top_k: int, top_p: float) -> None:
+def check_sampling(samples: int, temperature: float, top_k: int, top_p: float) -> None:
     """Refuse what cannot be drawn from."""
     check_whole(1, samples=samples)
     check_whole(0, top_k=top_k)
