@@ -9,6 +9,7 @@ from torch import Tensor, nn
 from checks import normal, randomize, same, same_tree, thorough
 from softgaze.attention import (
     SCORES,
+    SHORT,
     WINDOWS,
     Dot,
     KeysValues,
@@ -19,12 +20,14 @@ from softgaze.attention import (
     causal_mask,
     cosine,
     dot,
+    fused_is_faster,
     masked_softmax,
     padding_mask,
     scaled_dot,
     window_mask,
 )
 from softgaze.positions import Rotary
+from softgaze.speed import measures
 
 B, H, Q, K, D = 3, 2, 4, 5, 6
 sizes = st.integers(1, 5)
@@ -66,14 +69,32 @@ def gradients(outcome: Tensor, inputs: list[Tensor]) -> tuple[Tensor, ...]:
 # --- attend, against torch's kernel -----------------------------------------------------------------------------
 
 
+def both_paths(inputs: list[Tensor], mask: Tensor) -> tuple[Tensor, Tensor]:
+    """The fused kernel, which the measures for a CPU would pass over at these sizes, and the plain products."""
+    with measures(False):
+        return attend(*inputs, mask).context, attend(*inputs, mask, need_weights=True).context
+
+
+@pytest.mark.parametrize(
+    ("queries", "keys", "kernel"), [(1, 5, True), (2, 5, False), (2, SHORT, False), (2, SHORT + 1, True)]
+)
+def test_a_cpu_uses_the_fused_kernel_where_it_is_the_faster_one(queries, keys, kernel):
+    query, memory = normal(1, 1, queries, 4), normal(1, 1, keys, 4)
+    assert fused_is_faster(query, memory) == kernel
+    with measures(False):
+        assert fused_is_faster(query, memory)
+    assert fused_is_faster(query.to("meta"), memory.to("meta"))
+
+
 @every_mask
 @pytest.mark.parametrize(("score", "scale"), [(scaled_dot, None), (dot, 1.0)])
 def test_both_paths_are_torchs_attention_forwards_and_backwards(shape, score, scale):
     inputs, mask = triple(), None if shape is None else some(*shape)
     expected = F.scaled_dot_product_attention(*inputs, attn_mask=mask, scale=scale)
     wanted = gradients(expected, inputs)
-    for need_weights in (False, True):
-        context, weights = attend(*inputs, mask, score=score, need_weights=need_weights)
+    for need_weights, fast in ((False, False), (False, True), (True, True)):
+        with measures(fast):
+            context, weights = attend(*inputs, mask, score=score, need_weights=need_weights)
         assert (weights is not None) == need_weights
         same(context, expected)
         same_tree(gradients(context, inputs), wanted)
@@ -84,14 +105,14 @@ def test_both_paths_are_torchs_attention_forwards_and_backwards(shape, score, sc
 @given(sizes, sizes, sizes, sizes, sizes)
 def test_both_paths_agree_on_any_shape(batch, heads, queries, keys, width):
     inputs, mask = triple(batch, heads, queries, keys, width), some(batch, 1, queries, keys)
-    fused, plain = (attend(*inputs, mask, need_weights=need).context for need in (False, True))
+    fused, plain = both_paths(inputs, mask)
     same(fused, plain)
     same_tree(gradients(fused, inputs), gradients(plain, inputs))
 
 
 def test_both_paths_agree_in_float32():
     inputs, mask = [part.detach().float() for part in triple()], some(B, 1, Q, K)
-    fused, plain = (attend(*inputs, mask, need_weights=need).context for need in (False, True))
+    fused, plain = both_paths(inputs, mask)
     same(fused, plain, within=1e-5)
 
 

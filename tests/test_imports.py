@@ -24,14 +24,15 @@ LAYERS = (
     {"models", "data"},
     {"lookup"},
     {"attention", "positions", "config", "devices", "files"},
-    {"errors", "symbols"},
+    {"dropout"},
+    {"errors", "symbols", "speed"},
     {"softgaze"},  # the package itself, for its version; it imports nothing of ours except on first use, by name
 )
 DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
 
 # Narrower than their line allows.
 ONLY = {
-    "attention": set(),
+    "attention": {"dropout", "speed"},
     "lookup": {"attention", "errors"},
     "search": {"models.base", "symbols", "errors"},
 }

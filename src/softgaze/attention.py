@@ -14,12 +14,15 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from softgaze.dropout import dropout as drop
+from softgaze.speed import is_fast
+
 ScoreFunction = Callable[[Tensor, Tensor], Tensor]  # query (…, Q, D), keys (…, K, D) -> scores (…, Q, K)
 Look = Callable[[Tensor, Tensor], Tensor]  # weights (…, Q, K), values (…, K, D) -> the weights to use instead
 
 
 class Attended(NamedTuple):
-    """What one attention gave; `weights` is None where the fused kernel ran, which never has them."""
+    """What one attention gave; `weights` is None where nobody asked: a fused kernel never has them."""
 
     context: Tensor  # (…, Q, D)
     weights: Tensor | None  # (…, Q, K)
@@ -41,6 +44,7 @@ def cosine(query: Tensor, keys: Tensor) -> Tensor:
     return dot(F.normalize(query, dim=-1), F.normalize(keys, dim=-1))
 
 
+SHORT = 128  # keys up to which plain products beat the fused kernel on a CPU
 FUSED_SCALES: dict[ScoreFunction, float | None] = {dot: 1.0, scaled_dot: None}  # None is the kernel's own 1/√D
 
 
@@ -64,7 +68,8 @@ def attend(
     check_shapes(query, keys, values, mask, weighting)
     if not 0 <= dropout < 1:
         raise ValueError(f"a dropout of {dropout} is not a share from 0 up to 1")
-    if score in FUSED_SCALES and weighting is None and look is None and not need_weights:
+    unseen = score in FUSED_SCALES and weighting is None and look is None and not need_weights
+    if unseen and fused_is_faster(query, keys):
         check_width(query, keys.shape[-1])
         scale = FUSED_SCALES[score]
         context = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, dropout_p=dropout, scale=scale)
@@ -75,18 +80,32 @@ def attend(
         weights = weights * weighting
     if look is not None:
         weights = check_looked(look(weights, values), weights)
-    kept = F.dropout(weights, dropout) if dropout else weights
-    return Attended(kept @ values, weights)
+    kept = drop(weights, dropout) if dropout else weights
+    return Attended(kept @ values, None if unseen else weights)
+
+
+def fused_is_faster(query: Tensor, keys: Tensor) -> bool:
+    """On a CPU the fused kernel only wins for long sentences and single queries; elsewhere it always does.
+
+    It is made for thousands of keys. At 24, forward and backward of a batch take four times those of plain products.
+    """
+    if query.device.type != "cpu" or torch.compiler.is_compiling() or not is_fast():
+        return True
+    return query.shape[-2] == 1 or keys.shape[-2] > SHORT
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
     """Softmax over the keys that may be seen; a row without any is zero, and so is its gradient."""
     if mask is None:
         return scores.softmax(-1)
-    # The lowest finite number, not −inf: a softmax over a row of −inf is NaN, and so would be its gradient.
-    hidden = ~mask
-    lowest = torch.finfo(scores.dtype).min
-    return scores.masked_fill(hidden, lowest).softmax(-1).masked_fill(hidden, 0.0)
+    # Low but finite, not −inf: a softmax over a row of −inf is NaN, and so would be its gradient. Added to the scores
+    # (half the lowest number, so that the sum is finite too), since an addition costs nothing on the way back.
+    low = torch.zeros(mask.shape, dtype=scores.dtype, device=scores.device)
+    weights = (scores + low.masked_fill(~mask, torch.finfo(scores.dtype).min / 2)).softmax(-1)
+    seeing = mask.any(-1, keepdim=True)
+    if torch.compiler.is_compiling() or not bool(seeing.all()):
+        weights = weights.masked_fill(~seeing, 0.0)
+    return weights
 
 
 def check_looked(returned: Tensor, shown: Tensor) -> Tensor:

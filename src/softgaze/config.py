@@ -57,6 +57,7 @@ class TrainingSettings(Section):
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto", description="auto takes bfloat16 where the processor computes in it."
     )
+    fast: bool = Field(True, description="Measures that speed up a CPU; false computes everything the plain way.")
     average: int = Field(5, ge=0, description="Average the weights of this many last validations, kept when better.")
 
 

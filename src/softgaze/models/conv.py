@@ -13,6 +13,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softgaze.attention import Attended, Look, attend, dot, padding_mask
+from softgaze.dropout import Dropout
 from softgaze.errors import pick
 from softgaze.models.base import (
     Advance,
@@ -55,7 +56,7 @@ class EncoderLayer(nn.Module):
     def __init__(self, width: int, kernel: int, dilation: int, dropout: float) -> None:
         super().__init__()
         self.gated = GatedConvolution(width, kernel, dilation, dropout)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(self, vectors: Tensor, real: Tensor) -> Tensor:
         """(B, S, D); `real` (B, S, 1) is 0 on padding, which must look like the emptiness beyond the edges."""
@@ -79,7 +80,7 @@ class DecoderLayer(nn.Module):
         self.gated = GatedConvolution(width, kernel, dilation, dropout)
         self.query = nn.Linear(width, width)
         self.context = nn.Linear(width, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def start(self, memory: Memory) -> LayerState:
         """Before the first word there is nothing: zeros."""
@@ -168,7 +169,7 @@ class Conv(Seq2Seq):
             DecoderLayer(width, kernel, dilation**number, dropout) for number in range(decoder_layers)
         )
         self.readout = nn.Linear(width, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def encode(self, source: Source, watch: Watch | None = None) -> Memory:
         """Values are (outputs + embeddings); the extra is the outputs alone, which are the keys."""

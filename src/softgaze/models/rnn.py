@@ -11,6 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from softgaze.attention import SCORES, WINDOWS, Attended, Everywhere, Score, attend, padding_mask
+from softgaze.dropout import Dropout
 from softgaze.errors import pick
 from softgaze.models.base import (
     Advance,
@@ -168,7 +169,7 @@ class RNN(Seq2Seq):
         self.bridge = nn.Linear(width, kind.parts * layers * width)
         self.decoder = kind(self.input_width(), width, layers, dropout)
         self.readout = nn.Linear(self.readout_width(), width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def input_width(self) -> int:
         """Of the decoder cell: [y; c]."""

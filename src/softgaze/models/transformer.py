@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softgaze.attention import KeysValues, Look, MultiHead, Rotate, as_is, causal_mask, padding_mask
+from softgaze.dropout import Dropout
 from softgaze.errors import pick
 from softgaze.models.base import (
     Advance,
@@ -42,7 +43,7 @@ class PreNorm(nn.Module):
 
     def __init__(self, norm: nn.Module, dropout: float) -> None:
         super().__init__()
-        self.norm, self.dropout = norm, nn.Dropout(dropout)
+        self.norm, self.dropout = norm, Dropout(dropout)
 
     def before(self, vectors: Tensor) -> Tensor:
         """What the block reads."""
@@ -80,7 +81,7 @@ class FeedForward(nn.Module):
         super().__init__()
         self.inner = nn.Linear(width, inner_width)
         self.outer = nn.Linear(inner_width, width)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def activate(self, vectors: Tensor) -> Tensor:
         """What the inner layer becomes."""
@@ -268,7 +269,7 @@ class Transformer(Seq2Seq):
         self.encoder_norm, self.decoder_norm = (
             nn.Identity() if around.ends_normed else make_norm(width) for _ in range(2)
         )
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
         draw_matrices(self.encoder, self.decoder)
 
     def encode(self, source: Source, watch: Watch | None = None) -> Memory:

@@ -16,6 +16,7 @@ from softgaze.models import check_options
 from softgaze.training.curve import write_curve
 from softgaze.training.listeners import Listener
 from softgaze.training.loop import Trainer
+from softgaze.training.precision import uses_bfloat16
 from softgaze.training.prepare import Prepared, prepare
 from softgaze.training.run import RunDirectory
 from softgaze.training.signals import stoppable
@@ -112,6 +113,14 @@ def make_trainer(
     return Trainer(run, config, prepared, model, description, device, listener)
 
 
+def computes(trainer: Trainer) -> str:
+    """In which numbers, on how many threads, and with which of the measures this machine allows."""
+    device, settings = trainer.device, trainer.config.training
+    numbers = "bfloat16" if uses_bfloat16(device, settings.precision) else "float32"
+    threads = [f"{torch.get_num_threads()} threads"] if device.type == "cpu" else []
+    return ", ".join([numbers, *threads, *trainer.measures])
+
+
 def summary(trainer: Trainer) -> dict[str, Any]:
     """What a person wants to know before the first update."""
     facts, config = trainer.prepared.facts, trainer.config
@@ -124,6 +133,7 @@ def summary(trainer: Trainer) -> dict[str, Any]:
         "dev_pairs": facts["dev_pairs"],
         "vocabulary": facts["vocabulary"][0] if config.data.joint else facts["vocabulary"],
         "device": str(trainer.device),
+        "computes": computes(trainer),
         "validate_every": trainer.validate_every,
         "out": str(trainer.run.path),
     }

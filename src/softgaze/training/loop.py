@@ -18,6 +18,7 @@ from softgaze.data.batches import Batch, Batches, hash_key
 from softgaze.errors import DivergedError
 from softgaze.files import TEMPORARY
 from softgaze.models.base import Seq2Seq
+from softgaze.speed import measures, prepare_process
 from softgaze.training.checkpoint import (
     Progress,
     load_checkpoint,
@@ -54,6 +55,7 @@ class Trainer:
         listener: Listener,
     ) -> None:
         self.run, self.config, self.prepared, self.description, self.device = run, config, prepared, description, device
+        self.measures = prepare_process(device) if config.training.fast else []
         self.model = model.to(device).train()
         self.optimiser = make_optimiser(self.model, config)
         self.batches = Batches(prepared.train, config.training.batch_tokens, config.training.seed)
@@ -134,7 +136,7 @@ class Trainer:
         self.optimiser.zero_grad(set_to_none=True)
         total = 0.0
         for each in pairs:
-            with autocast(self.device, settings.precision):
+            with autocast(self.device, settings.precision), measures(settings.fast):
                 loss = summed_loss(self.model, each, settings.label_smoothing)
             total += float(loss.detach())
             (loss / tokens).backward()  # type: ignore[no-untyped-call]

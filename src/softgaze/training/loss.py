@@ -1,6 +1,7 @@
 """Cross-entropy with label smoothing (Szegedy 2016), over real tokens only."""
 
-from typing import NamedTuple
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import torch
 import torch.nn.functional as F
@@ -9,7 +10,10 @@ from torch import Tensor
 from softgaze.data.batches import Batch
 from softgaze.data.shards import Array, Shards
 from softgaze.models.base import Seq2Seq, Source
+from softgaze.speed import is_fast
 from softgaze.symbols import BEGIN, END, PAD
+
+LOGITS = 2**23  # held at once: 32 MB; fewer make the products slower, more only take memory
 
 
 class Pairs(NamedTuple):
@@ -48,5 +52,63 @@ def summed_loss(model: Seq2Seq, pairs: Pairs, smoothing: float) -> Tensor:
     """The loss summed over the batch's tokens; divide by their number once all batches of an update are counted."""
     features = model.decode(model.encode(pairs.source), pairs.target)
     real = pairs.wanted != PAD
-    logits = model.output(features[real])  # (tokens, V): padding is never projected
-    return F.cross_entropy(logits.float(), pairs.wanted[real], reduction="sum", label_smoothing=smoothing)
+    features, wanted = features[real], pairs.wanted[real]  # (tokens, D): padding is never projected
+    if is_fast():
+        loss: Tensor = VocabularyLoss.apply(features, model.output.weight, wanted, smoothing)  # type: ignore[no-untyped-call]
+        return loss
+    logits = model.output(features)
+    precise = torch.promote_types(logits.dtype, torch.float32)
+    return F.cross_entropy(logits.to(precise), wanted, reduction="sum", label_smoothing=smoothing)
+
+
+class VocabularyLoss(torch.autograd.Function):
+    """Σ −log softmax(x Wᵀ)[wanted], smoothed, without ever holding all logits: 4,096 tokens × 11,000 are 180 MB.
+
+    A slice of tokens at a time gives its loss and at once its gradients: (p − q) W and (p − q)ᵀ x, where p is the
+    softmax and q the smoothed target. The uniform part of q is the same for every logit, so sums of W and x do for it.
+    """
+
+    @staticmethod
+    def forward(context: Any, features: Tensor, weight: Tensor, wanted: Tensor, smoothing: float) -> Tensor:
+        """features (N, D), weight (V, D), wanted (N,) -> the sum of the losses."""
+        kind = features.device.type
+        dtype = torch.get_autocast_dtype(kind) if torch.is_autocast_enabled(kind) else features.dtype
+        precise = torch.promote_types(dtype, torch.float32)
+        inputs, matrix = features.to(dtype), weight.to(dtype)
+        with torch.autocast(kind, enabled=False):
+            uniform = smoothing / len(weight)
+            total = -uniform * (inputs.sum(0).to(precise) @ matrix.sum(0).to(precise))
+            learning = any(context.needs_input_grad)
+            to_features, to_weight = torch.empty_like(inputs), torch.zeros_like(weight)
+            for rows in slices(len(inputs), LOGITS // len(weight)):
+                logits = (inputs[rows] @ matrix.T).to(precise)
+                chances, right = logits.softmax(-1), wanted[rows, None]
+                total += (log_sum(logits, chances, right) - (1 - smoothing) * logits.gather(1, right)).sum()
+                if learning:
+                    errors = chances.scatter_add_(1, right, chances.new_full(right.shape, smoothing - 1)).to(dtype)
+                    torch.mm(errors, matrix, out=to_features[rows])
+                    to_weight += errors.T @ inputs[rows]
+            if learning:
+                to_features -= uniform * matrix.sum(0)
+                to_weight -= uniform * inputs.sum(0)
+                context.save_for_backward(to_features.to(features.dtype), to_weight)
+        return total
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, Tensor, None, None]:
+        """All is there; only scale it."""
+        to_features, to_weight = context.saved_tensors
+        return to_features * gradient, to_weight * gradient, None, None
+
+
+def slices(count: int, size: int) -> Iterator[slice]:
+    """Neighbouring slices of at most `size` that cover `count` things."""
+    return (slice(start, start + max(1, size)) for start in range(0, count, max(1, size)))
+
+
+def log_sum(logits: Tensor, chances: Tensor, right: Tensor) -> Tensor:
+    """log Σ exp(logits), (N, 1): read off the softmax that is there already, unless a chance is too small to be one."""
+    chosen = chances.gather(1, right)
+    if bool((chosen > torch.finfo(chosen.dtype).tiny).all()):
+        return logits.gather(1, right) - chosen.log()
+    return logits.logsumexp(1, keepdim=True)

@@ -8,8 +8,12 @@ import torch
 
 def autocast(device: torch.device, precision: str) -> AbstractContextManager[object]:
     """The context a forward pass runs in; weights and optimiser stay in float32."""
-    wanted = precision == "bfloat16" or (precision == "auto" and has_bfloat16(device))
-    return torch.autocast(device.type, dtype=torch.bfloat16) if wanted else nullcontext()
+    return torch.autocast(device.type, dtype=torch.bfloat16) if uses_bfloat16(device, precision) else nullcontext()
+
+
+def uses_bfloat16(device: torch.device, precision: str) -> bool:
+    """Whether that is asked for, or wise."""
+    return precision == "bfloat16" or (precision == "auto" and has_bfloat16(device))
 
 
 def has_bfloat16(device: torch.device) -> bool:

@@ -1,0 +1,65 @@
+"""Dropout (Srivastava 2014). On a CPU its masks come from random bytes, since drawing a number for each is slow."""
+
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softgaze.speed import is_fast
+
+LEVELS = 256  # of a random byte
+
+
+def dropout(vectors: Tensor, share: float) -> Tensor:
+    """Set a random `share` of the numbers to zero and scale up the others, so that the mean stays.
+
+    Torch draws CPU masks one number after another, a fifth of a small Transformer's step. A byte each is enough: the
+    share becomes the nearest 256th (0.1 is 0.1016), and the scale follows it, so the mean is still exact.
+    """
+    level = round(share * LEVELS)
+    if vectors.device.type != "cpu" or not is_fast() or not 0 < level < LEVELS or torch.compiler.is_compiling():
+        return F.dropout(vectors, share)
+    dropped: Tensor = ByteDropout.apply(vectors, level)  # type: ignore[no-untyped-call]
+    return dropped
+
+
+class ByteDropout(torch.autograd.Function):
+    """Multiply by a mask of 0 and 1/(1 − share), going forward and coming back."""
+
+    @staticmethod
+    def forward(context: Any, vectors: Tensor, level: int) -> Tensor:
+        """Keep the numbers whose byte is not below `level`."""
+        kept = random_bytes(vectors.numel()).view(vectors.shape) >= level
+        mask = kept.to(vectors.dtype).mul_(LEVELS / (LEVELS - level))
+        context.save_for_backward(mask)
+        return vectors * mask
+
+    @staticmethod
+    def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        """The same mask again."""
+        return gradient * context.saved_tensors[0], None
+
+
+def random_bytes(count: int) -> Tensor:
+    """From torch's own generator, so that a seed decides them: eight to a number."""
+    numbers = torch.empty(-(-count // 8), dtype=torch.long)
+    return numbers.random_(-(2**63), None).view(torch.uint8)[:count]
+
+
+class Dropout(nn.Module):
+    """Dropout while training; nothing afterwards."""
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        if not 0 <= share < 1:
+            raise ValueError(f"a dropout of {share} is not a share from 0 up to 1")
+        self.share = share
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """Any shape."""
+        return dropout(vectors, self.share) if self.training and self.share else vectors
+
+    def extra_repr(self) -> str:
+        """What printing the model shows."""
+        return str(self.share)
