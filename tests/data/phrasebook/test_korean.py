@@ -2,8 +2,7 @@
 
 import pytest
 
-from softgaze.data import lexicon
-from softgaze.data.korean import Predicate, Syllable, attach, conjugate, final
+from softgaze.data.phrasebook.korean import Predicate, Syllable, attach, conjugate, final
 
 # dictionary form, irregular class, then present, past, future, and the form before a noun (있는, 큰; for verbs 먹은)
 VERBS = [
@@ -181,28 +180,3 @@ def test_a_predicate_needs_a_dictionary_form_and_a_known_class():
         Predicate.of("먹어")
     with pytest.raises(ValueError, match="no predicate"):
         Predicate.of("먹다", "ㄱ")
-
-
-VERB_ROWS = (
-    *lexicon.TRANSITIVE,
-    *lexicon.GENERIC,
-    *lexicon.DATIVE,
-    *lexicon.INTRANSITIVE,
-    *lexicon.STATIC,
-    *lexicon.MOTION,
-    *lexicon.SIT,
-)
-ADJECTIVE_ROWS = (*lexicon.TRAITS, *lexicon.STATES, *lexicon.QUALITIES, *lexicon.SITUATIONS)
-
-
-@pytest.mark.parametrize("row", [*VERB_ROWS, *ADJECTIVE_ROWS], ids=lambda row: f"{row.english}-{row.korean}")
-def test_the_lexicon_marks_the_class_its_stem_shows(row):
-    """ㄹ, 르 and ㅡ can be seen; of ㅂ ㄷ ㅅ ㅎ only that a marked stem ends so."""
-    stem = Predicate.of(row.korean, row.irregular).stem
-    last = Syllable.of(stem[-1])
-    visible = "ㄹ" if last.tail == "ㄹ" else "르" if stem[-1] == "르" else "으" if (last[1:] == ("ㅡ", "")) else None
-    if visible:
-        assert row.irregular == visible
-    else:
-        assert row.irregular in ("", last.tail)
-        assert row.irregular in ("", "ㅂ", "ㄷ", "ㅅ", "ㅎ")
