@@ -66,7 +66,7 @@ def test_later_layers_win_and_leave_the_rest():
 def test_every_arch_and_size_has_defaults(arch):
     for size in MODELS[arch].sizes:
         config = resolve(validated({"model": {"arch": arch, "size": size}}))
-        assert config.training.learning_rate == DEFAULTS[arch.split("-")[0]][size]["learning_rate"]
+        assert config.training.learning_rate == DEFAULTS[arch.split("-")[0]][size].learning_rate
         assert config.training.warmup is not None
         assert "dropout" in config.model.options
 

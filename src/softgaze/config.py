@@ -5,7 +5,7 @@ A setting left at None is chosen for the arch and size (`DEFAULTS`). Unknown key
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 import yaml
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
@@ -42,7 +42,7 @@ class TrainingSettings(Section):
     """How to learn."""
 
     seed: int = Field(1, ge=0, description="Everything random follows from this number.")
-    batch_tokens: int = Field(4096, ge=1, description="Padded tokens of the longer side in one batch.")
+    batch_tokens: int | None = Field(None, ge=1, description="Padded tokens of the longer side in one batch.")
     accumulate: int = Field(1, ge=1, description="Batches whose gradients make one update.")
     learning_rate: float | None = Field(None, gt=0, description="Peak learning rate.")
     schedule: Literal["inverse-sqrt", "cosine", "constant"] = Field(
@@ -90,40 +90,47 @@ class Config(Section):
     validation: ValidationSettings = ValidationSettings()
 
 
-# What beginners never set: good rates and warm-ups, by arch and then by size. Tuned on development data only.
-DEFAULTS: dict[str, dict[str, dict[str, float]]] = {
+class Choice(NamedTuple):
+    """What beginners never set, for one arch and size."""
+
+    learning_rate: float
+    warmup: int
+    batch_tokens: int
+    options: dict[str, Any]
+
+
+# Tuned on development data only (docs/log.md). Small models want small batches: on a CPU updates are what is scarce.
+DEFAULTS: dict[str, dict[str, Choice]] = {
     "transformer": {
-        "tiny": {"learning_rate": 3e-3, "warmup": 1000, "dropout": 0.1},
-        "small": {"learning_rate": 1.5e-3, "warmup": 2000, "dropout": 0.2},
-        "base": {"learning_rate": 7e-4, "warmup": 4000, "dropout": 0.1},
-        "big": {"learning_rate": 5e-4, "warmup": 4000, "dropout": 0.3},
+        "tiny": Choice(3e-3, 400, 1536, {"dropout": 0.1, "positions": "rotary"}),
+        "small": Choice(1.5e-3, 1000, 2048, {"dropout": 0.2, "positions": "rotary"}),
+        "base": Choice(7e-4, 4000, 4096, {"dropout": 0.1, "positions": "rotary"}),
+        "big": Choice(5e-4, 4000, 4096, {"dropout": 0.3, "positions": "rotary"}),
     },
     "rnn": {
-        "tiny": {"learning_rate": 2e-3, "warmup": 500, "dropout": 0.2},
-        "small": {"learning_rate": 1e-3, "warmup": 500, "dropout": 0.3},
-        "base": {"learning_rate": 1e-3, "warmup": 1000, "dropout": 0.3},
-        "big": {"learning_rate": 5e-4, "warmup": 2000, "dropout": 0.3},
+        "tiny": Choice(2e-3, 300, 1536, {"dropout": 0.2}),
+        "small": Choice(1e-3, 500, 2048, {"dropout": 0.3}),
+        "base": Choice(1e-3, 1000, 4096, {"dropout": 0.3}),
+        "big": Choice(5e-4, 2000, 4096, {"dropout": 0.3}),
     },
     "conv": {
-        "tiny": {"learning_rate": 2e-3, "warmup": 1000, "dropout": 0.1},
-        "small": {"learning_rate": 1e-3, "warmup": 1000, "dropout": 0.2},
-        "base": {"learning_rate": 5e-4, "warmup": 2000, "dropout": 0.2},
-        "big": {"learning_rate": 3e-4, "warmup": 4000, "dropout": 0.2},
+        "tiny": Choice(2e-3, 400, 1536, {"dropout": 0.1}),
+        "small": Choice(1e-3, 1000, 2048, {"dropout": 0.2}),
+        "base": Choice(5e-4, 2000, 4096, {"dropout": 0.2}),
+        "big": Choice(3e-4, 4000, 4096, {"dropout": 0.2}),
     },
 }
 
 
-def resolve(config: Config) -> Config:
-    """Fill what was left open with the defaults of the arch and size."""
+def resolve(config: Config, *, trained: bool = False) -> Config:
+    """Fill what was left open with the defaults of the arch and size; the options of a trained model are complete."""
     family = DEFAULTS.get(config.model.arch.split("-")[0], DEFAULTS["transformer"])
     chosen = family.get(config.model.size, family["tiny"])
-    training = config.training.model_copy(
-        update={
-            "learning_rate": config.training.learning_rate or chosen["learning_rate"],
-            "warmup": int(chosen["warmup"]) if config.training.warmup is None else config.training.warmup,
-        }
-    )
-    model = config.model.model_copy(update={"options": {"dropout": chosen["dropout"], **config.model.options}})
+    given = config.training
+    open_ones = [name for name in ("learning_rate", "warmup", "batch_tokens") if getattr(given, name) is None]
+    training = given.model_copy(update={name: getattr(chosen, name) for name in open_ones})
+    options = {} if trained else chosen.options
+    model = config.model.model_copy(update={"options": {**options, **config.model.options}})
     if training.schedule == "cosine" and config.budget.steps is None:
         raise UsageError("the cosine schedule must know where it ends: give --steps, or use inverse-sqrt")
     return config.model_copy(update={"training": training, "model": model})

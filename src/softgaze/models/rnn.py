@@ -213,9 +213,12 @@ class RNN(Seq2Seq):
             done.append(self.read(word, state, watch, need_weights))
             state = done[-1].state
         weights = [part.weights for part in done if part.weights is not None]
-        return Advance(
-            torch.cat([part.features for part in done], 1), state, torch.cat(weights, 2) if weights else None
-        )
+        features = self.settle(torch.cat([part.features for part in done], 1))
+        return Advance(features, state, torch.cat(weights, 2) if weights else None)
+
+    def settle(self, features: Tensor) -> Tensor:
+        """Do for all steps at once what no step needs of the one before."""
+        return features
 
     def read(self, words: Tensor, state: RNNState, watch: Watch | None, need_weights: bool) -> Advance:
         """Read embedded `words` (B, T, D); T is 1 where steps feed each other."""
@@ -293,7 +296,11 @@ class BahdanauRNN(AttentiveRNN):
         before = state.hidden[0][:, -1:]
         context, weights = self.look(before, state, watch, need_weights)
         seen, hidden = self.decoder(torch.cat([words, context], -1), state.hidden)
-        return Advance(self.read_out(seen, words, context), self.after(state, words, hidden), weights)
+        return Advance(torch.cat([seen, words, context], -1), self.after(state, words, hidden), weights)
+
+    def settle(self, features: Tensor) -> Tensor:
+        """The output layer reads [s; y; c], and nothing reads it back."""
+        return self.read_out(features)
 
 
 class LuongRNN(AttentiveRNN):

@@ -43,7 +43,7 @@ def train(
 ) -> dict[str, Any]:
     """Train until the budget is spent; returns the facts of the result. `Interrupted` when asked to stop."""
     start = Bundle.open(init) if init else None
-    config = resolve(like(config, start) if start else config)
+    config = resolve(like(config, start), trained=True) if start else resolve(config)
     check_options(config.model.arch, config.model.size, config.model.options)
     for text in filter(None, (corpus, dev)):
         text.count()  # missing or unequal files are found before --fresh deletes anything
@@ -117,7 +117,8 @@ def computes(trainer: Trainer) -> str:
     """In which numbers, on how many threads, and with which of the measures this machine allows."""
     device, settings = trainer.device, trainer.config.training
     numbers = "bfloat16" if uses_bfloat16(device, settings.precision) else "float32"
-    threads = [f"{torch.get_num_threads()} threads"] if device.type == "cpu" else []
+    count = torch.get_num_threads()
+    threads = [f"{count} thread{'s' if count > 1 else ''}"] if device.type == "cpu" else []
     return ", ".join([numbers, *threads, *trainer.measures])
 
 

@@ -58,6 +58,7 @@ class Trainer:
         self.measures = prepare_process(device) if config.training.fast else []
         self.model = model.to(device).train()
         self.optimiser = make_optimiser(self.model, config)
+        assert config.training.batch_tokens is not None  # the settings are resolved
         self.batches = Batches(prepared.train, config.training.batch_tokens, config.training.seed)
         self.journal = Journal(run.journal)
         self.listener = Listeners(self.journal, listener)

@@ -50,7 +50,7 @@ def measure_speed(trainer: Trainer) -> float:
 
 def largest_batch(trainer: Trainer) -> Batch:
     """The batch with the longest sentences of the text: attention costs most there."""
-    shards, tokens = trainer.prepared.train, trainer.config.training.batch_tokens
+    shards, tokens = trainer.prepared.train, trainer.batches.tokens
     longest = shards.lengths(numpy.arange(len(shards))).max(axis=1)
     order = longest.argsort()[::-1]
     rows = max(1, tokens // int(longest[order[0]]))
