@@ -102,19 +102,19 @@ class Choice(NamedTuple):
 # Tuned on development data only (docs/log.md). Small models want small batches: on a CPU updates are what is scarce.
 DEFAULTS: dict[str, dict[str, Choice]] = {
     "transformer": {
-        "tiny": Choice(3e-3, 400, 1536, {"dropout": 0.1, "positions": "rotary"}),
+        "tiny": Choice(3e-3, 400, 1024, {"dropout": 0.1, "positions": "rotary"}),
         "small": Choice(1.5e-3, 1000, 2048, {"dropout": 0.2, "positions": "rotary"}),
         "base": Choice(7e-4, 4000, 4096, {"dropout": 0.1, "positions": "rotary"}),
         "big": Choice(5e-4, 4000, 4096, {"dropout": 0.3, "positions": "rotary"}),
     },
     "rnn": {
-        "tiny": Choice(2e-3, 300, 1536, {"dropout": 0.2}),
+        "tiny": Choice(2e-3, 300, 1024, {"dropout": 0.2}),
         "small": Choice(1e-3, 500, 2048, {"dropout": 0.3}),
         "base": Choice(1e-3, 1000, 4096, {"dropout": 0.3}),
         "big": Choice(5e-4, 2000, 4096, {"dropout": 0.3}),
     },
     "conv": {
-        "tiny": Choice(2e-3, 400, 1536, {"dropout": 0.1}),
+        "tiny": Choice(2e-3, 400, 1024, {"dropout": 0.1}),
         "small": Choice(1e-3, 1000, 2048, {"dropout": 0.2}),
         "base": Choice(5e-4, 2000, 4096, {"dropout": 0.2}),
         "big": Choice(3e-4, 4000, 4096, {"dropout": 0.2}),

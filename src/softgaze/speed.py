@@ -46,7 +46,7 @@ def prepare_process(device: "torch.device") -> list[str]:
     """Tune this process for training on a CPU; says what was done. Measures the platform lacks are passed over."""
     if device.type != "cpu":
         return []
-    done = (tune_allocator(), keep_primitives(), "byte dropout", "short attention by products", "loss in slices")
+    done = (tune_allocator(), keep_primitives(), "byte dropout", "plain short attention", "sliced loss")
     return [each for each in done if each]
 
 
@@ -63,11 +63,11 @@ def tune_allocator() -> str:
         mallopt(option, value)
         for option, value in ((M_MMAP_THRESHOLD, LARGEST), (M_TRIM_THRESHOLD, 2**31 - 1), (M_ARENA_MAX, 1))
     ]
-    return "memory kept" if all(accepted) else ""
+    return "kept memory" if all(accepted) else ""
 
 
 def keep_primitives(capacity: int = 8192) -> str:
     """Let oneDNN keep its compiled kernels: each new batch shape would push another out. Read at its first use."""
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, str(capacity))
-    return "kernels kept"
+    return "kept kernels"

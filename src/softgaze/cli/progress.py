@@ -158,7 +158,8 @@ class Live(Listener):
         first, *rest = validation_lines(validation)
         self.bar.console.print(Text(first, style="bold"))
         for line in rest:
-            self.bar.console.print(Text(line, style="bold" if line.startswith("    softgaze") else "dim"))
+            style = "bold" if line.startswith("    softgaze") else "dim"
+            self.bar.console.print(Text(line, style), no_wrap=True, overflow="ellipsis")  # early ones run on and on
 
     def said(self, message: str) -> None:
         """Above the bar."""
