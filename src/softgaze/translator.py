@@ -20,7 +20,7 @@ from softgaze.bundle import Bundle, Description
 from softgaze.data.batches import cut_by_budget
 from softgaze.data.tokens import Tokenizer, normalise
 from softgaze.devices import need_torch, pick_device
-from softgaze.errors import UsageError
+from softgaze.errors import SoftgazeError, UsageError
 from softgaze.metrics import is_unspaced
 from softgaze.symbols import END
 
@@ -229,12 +229,16 @@ class Translator:
         progress: Progress | None = None,
         **options: Unpack[Options],
     ) -> Iterator[Translation]:
-        """Translate a stream: one translation for each line, in order, with no more than `window` lines in memory."""
+        """Translate a stream: one translation for each line, in order, with no more than `window` lines in memory.
+
+        Where a line cannot be read, those before it are translated before the error is raised.
+        """
         search = Search(**options)
         search.check()
-        stream = iter(lines)
-        while block := list(islice(stream, window)):
+        for block, mistake in windows(lines, window):
             yield from self.translate_block(block, search, progress)
+            if mistake is not None:
+                raise mistake
 
     def translate_block(
         self, texts: Sequence[str], search: Search, progress: Progress | None = None
@@ -340,6 +344,21 @@ class Translator:
     def written(self, ids: Ids) -> str:
         """The text of target ids: one line, safe to print, whatever bytes a model spells that has learnt little."""
         return normalise(self.bundle.tokenizers.target.decode(ids).translate(CONTROLS))
+
+
+def windows(lines: Iterable[str], size: int) -> Iterator[tuple[list[str], SoftgazeError | None]]:
+    """Up to `size` lines at a time, and what kept the next one from being read."""
+    stream = iter(lines)
+    while True:
+        block: list[str] = []
+        try:
+            block.extend(islice(stream, size))
+        except SoftgazeError as mistake:
+            yield block, mistake
+            return
+        if not block:
+            return
+        yield block, None
 
 
 def source_ids(ids: Iterable[int]) -> Ids:

@@ -40,6 +40,14 @@ def run(*arguments: str, given: str | bytes | None = None) -> str:
 # --- a real process
 
 
+def test_lines_before_a_bad_one_are_translated(tmp_path):
+    command = [sys.executable, "-m", "softgaze", "translate", str(tiny_bundle()), "--beam", "1"]
+    done = subprocess.run(command, input=b"the dog runs.\na cat\n\xff\nthe man\n", capture_output=True, env=ALONE)
+    assert done.returncode == 3
+    assert done.stdout.count(b"\n") == 2
+    assert done.stderr.startswith(b"softgaze: error: stdin, line 3, byte ")
+
+
 def test_a_pipe_of_ten_thousand_lines_gives_ten_thousand_lines(tmp_path):
     """Empty lines, line separators of Unicode and lone carriage returns included, through the real program."""
     some = ["the dog runs.", "", "a\u2028cat\u2029\x85sees", "the\rman", " \t ", "개가 달려요.", "\x0c\x1c", "👍"]
