@@ -22,7 +22,7 @@ LAYERS = (
     {"engines", "gaze", "metrics"},
     {"bundle", "search"},
     {"models", "data"},
-    {"lookup"},
+    {"lookup", "nearby"},
     {"attention", "positions", "config", "devices", "files"},
     {"dropout"},
     {"errors", "symbols", "speed"},
@@ -34,6 +34,7 @@ DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
 ONLY = {
     "attention": {"dropout", "speed"},
     "lookup": {"attention", "errors"},
+    "nearby": {"attention"},
     "search": {"models.base", "symbols", "errors"},
 }
 

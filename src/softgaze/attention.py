@@ -434,9 +434,19 @@ class MultiHead(nn.Module):
         check_width(query, self.query.in_features)
         heads = self.rotate(split_heads(self.query(query), self.heads), places)  # (B, H, Q, D/H)
         keys, values = (self.for_each_head(part) for part in memory)
-        dropout = self.dropout if self.training else 0.0
-        context, weights = attend(heads, keys, values, mask, dropout=dropout, need_weights=need_weights, look=look)
+        context, weights = self.attend(heads, keys, values, mask, need_weights, look)
         return Attended(self.output(join_heads(context)), weights)
+
+    def attend(
+        self, query: Tensor, keys: Tensor, values: Tensor, mask: Tensor | None, need_weights: bool, look: Look | None
+    ) -> Attended:
+        """All heads at once."""
+        dropout = self.dropout if self.training else 0.0
+        return attend(query, keys, values, mask, dropout=dropout, need_weights=need_weights, look=look)
+
+    def past(self, queries: int, keys: int, device: torch.device) -> Tensor | None:
+        """The mask of a decoder that reads on: never look ahead; a single query may see all there is."""
+        return causal_mask(queries, keys, device) if queries > 1 else None
 
     def for_each_head(self, shared: Tensor) -> Tensor:
         """(B, G, K, D/H) -> (B, H, K, D/H)."""

@@ -21,6 +21,7 @@ CASES = {
     "learned": TRANSFORMER.but(positions="learned", max_length=16),
     "rotary": TRANSFORMER.but(positions="rotary"),
     "multi-query": TRANSFORMER.but(key_heads=1),
+    "nearby": TRANSFORMER.but(reach=1, sums_to_one=False),  # padding far from any word sees nothing
     "grouped-query-rotary-swiglu-rms": TRANSFORMER.but(
         width=16, heads=4, key_heads=2, positions="rotary", feed_forward="swiglu", norm="rms"
     ),

@@ -100,8 +100,9 @@ def visible(sample: Iterable[str]) -> Iterator[str]:
 def suggested_size(sample: Iterable[str]) -> int:
     """Every word seen at least twice, but beyond the first 4,000 only a quarter, and never more than 32,000.
 
-    About 7,500 for Multi30k, where every piece costs time in the loss. A small text wants whole words: on the phrasebook, three times the pieces took a tiny
-    Transformer from 42 to 77 per cent of held-out sentences exactly right in the same time.
+    About 7,500 for Multi30k, where every piece costs time in the loss. A small text wants whole words: on the
+    phrasebook, three times the pieces took a tiny Transformer from 42 to 77 per cent of held-out sentences exactly
+    right in the same time.
     """
     counts: Counter[str] = Counter()
     for text in sample:

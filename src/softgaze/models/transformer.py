@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softgaze.attention import KeysValues, Look, MultiHead, Rotate, as_is, causal_mask, padding_mask
+from softgaze.attention import KeysValues, Look, MultiHead, Rotate, padding_mask
 from softgaze.dropout import Dropout
 from softgaze.errors import pick
 from softgaze.models.base import (
@@ -26,6 +26,7 @@ from softgaze.models.base import (
     look_at,
 )
 from softgaze.models.embeddings import embeddings
+from softgaze.nearby import NearbyHeads
 from softgaze.positions import POSITIONS
 
 # --- the parts of a block ---------------------------------------------------------------------------------------
@@ -177,7 +178,8 @@ class DecoderLayer(nn.Module):
         """Read `vectors` (B, T, D) on from `state` -> vectors, the state after them, cross weights (B, H, T, S)."""
         query = self.around_attention.before(vectors)
         own = state.own.append(self.attention.remember(query, places))
-        context = self.attention(query, own, self.past(query, own), places=places, look=look_own).context
+        past = self.attention.past(query.shape[1], own.keys.shape[-2], query.device)
+        context = self.attention(query, own, past, places=places, look=look_own).context
         vectors = self.around_attention.after(vectors, context)
 
         query = self.around_cross.before(vectors)
@@ -186,10 +188,6 @@ class DecoderLayer(nn.Module):
 
         change = self.feed_forward(self.around_feed_forward.before(vectors))
         return self.around_feed_forward.after(vectors, change), LayerState(own, state.memory), weights
-
-    def past(self, query: Tensor, own: KeysValues) -> Tensor | None:
-        """The causal mask; a single query may see all there is."""
-        return causal_mask(query.shape[1], own.keys.shape[-2], query.device) if query.shape[1] > 1 else None
 
 
 # --- the model --------------------------------------------------------------------------------------------------
@@ -208,7 +206,10 @@ class TransformerState(NamedTuple):
 
 
 class Transformer(Seq2Seq):
-    """Encoder and decoder of stacked attention blocks; embeddings times √D, tied unless told otherwise."""
+    """Encoder and decoder of stacked attention blocks; embeddings times √D, tied unless told otherwise.
+
+    With a `reach`, self-attention sees that many places to either side, and long texts cost in proportion to length.
+    """
 
     sizes: ClassVar = {
         "tiny": {"width": 128, "feed_forward_width": 256, "heads": 4, "encoder_layers": 4, "decoder_layers": 4},
@@ -235,6 +236,7 @@ class Transformer(Seq2Seq):
         feed_forward: str = "relu",
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
+        reach: int | None = None,
         tie: str = "all",
     ) -> None:
         super().__init__()
@@ -250,8 +252,13 @@ class Transformer(Seq2Seq):
         make_norm = pick("norm", norm, NORMS)
         feed = pick("feed_forward", feed_forward, FEED_FORWARDS)
 
-        def attention(rotate: Rotate) -> MultiHead:
-            return MultiHead(width, heads, key_heads, attention_dropout, rotate)
+        def attention(rotate: Rotate, causal: bool = False) -> MultiHead:
+            if reach is None:
+                return MultiHead(width, heads, key_heads, attention_dropout, rotate)
+            return NearbyHeads(width, heads, key_heads, attention_dropout, rotate, reach=reach, causal=causal)
+
+        def cross() -> MultiHead:
+            return MultiHead(width, heads, key_heads, attention_dropout)
 
         def block() -> nn.Module:
             return feed(width, feed_forward_width, dropout)
@@ -263,7 +270,7 @@ class Transformer(Seq2Seq):
             EncoderLayer(attention(self.source_positions.rotate), block(), residuals) for _ in range(encoder_layers)
         )
         self.decoder = nn.ModuleList(
-            DecoderLayer(attention(self.target_positions.rotate), attention(as_is), block(), residuals)
+            DecoderLayer(attention(self.target_positions.rotate, causal=True), cross(), block(), residuals)
             for _ in range(decoder_layers)
         )
         self.encoder_norm, self.decoder_norm = (
