@@ -1,0 +1,131 @@
+"""Time and memory of one training update at source lengths from 32 to 4,096, and how fast they grow.
+
+`python -m benchmarks.lengths` writes `lengths.md`. Every figure comes from a process of its own: one pair of sentences of
+the same length, random words, 2,000 of them; forward, loss and backward; the least of three times after one to warm up.
+The exponent is the slope of a line through the last three points on logarithmic scales: 1 grows with the length, 2 with its square.
+"""
+
+import argparse
+import json
+import math
+import platform
+import resource
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+LENGTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096)
+CASES: dict[str, tuple[str, dict[str, Any]]] = {
+    "rnn": ("rnn", {}),
+    "rnn-bahdanau": ("rnn-bahdanau", {}),
+    "rnn-luong": ("rnn-luong", {}),
+    "conv": ("conv", {}),
+    "transformer": ("transformer", {"positions": "rotary"}),
+    "transformer, reach 64": ("transformer", {"positions": "rotary", "reach": 64}),
+}
+WORDS, MEMORY, SECONDS = 2000, 12 * 2**30, 120  # limits of one measurement
+FITTED = 3  # points
+
+
+def measure(arch: str, options: dict[str, Any], length: int, threads: int) -> dict[str, float]:
+    """Seconds of an update, and bytes it takes beyond the model and torch."""
+    import torch
+
+    from softgaze.models import Source, build
+    from softgaze.speed import prepare_process
+    from softgaze.training.loss import Pairs, summed_loss
+
+    torch.set_num_threads(threads)
+    torch.manual_seed(1)
+    prepare_process(torch.device("cpu"))
+    model = build(arch, "tiny", source_vocabulary=WORDS, **options).train()
+    words = torch.randint(4, WORDS, (1, length))
+    pairs = Pairs(Source(words, torch.tensor([length])), words, words, length)
+    before, times = peak(), []
+    for _ in range(4):
+        start = time.perf_counter()
+        summed_loss(model, pairs, 0.1).backward()
+        times.append(time.perf_counter() - start)
+        if times[0] > SECONDS / 4:
+            break
+    return {"seconds": min(times[1:] or times), "bytes": peak() - before}
+
+
+def peak() -> int:
+    """The most memory this process has held, in bytes (macOS counts so, Linux in KiB)."""
+    held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return held if sys.platform == "darwin" else held * 1024
+
+
+def measure_alone(name: str, length: int, threads: int) -> dict[str, float] | str:
+    """In a fresh process with limits; what went wrong in a few words, if it did."""
+    command = [sys.executable, "-m", "benchmarks.lengths", "--one", name, "--length", str(length)]
+    try:
+        done = subprocess.run([*command, "--threads", str(threads)], capture_output=True, text=True, timeout=2 * SECONDS)
+    except subprocess.TimeoutExpired:
+        return f"over {2 * SECONDS} s"
+    if done.returncode:
+        last = (done.stderr.strip().splitlines() or ["killed"])[-1]
+        return f"over {MEMORY // 2**30} GiB" if "memory" in last.lower() else last
+    found: dict[str, float] = json.loads(done.stdout)
+    return found
+
+
+def exponent(lengths: list[int], values: list[float]) -> float:
+    """The slope of the least-squares line through the logarithms."""
+    across, up = [math.log(each) for each in lengths], [math.log(max(each, 1e-9)) for each in values]
+    middle, level = sum(across) / len(across), sum(up) / len(up)
+    return sum((x - middle) * (y - level) for x, y in zip(across, up, strict=True)) / sum(
+        (x - middle) ** 2 for x in across
+    )
+
+
+def table(title: str, rows: dict[str, list[dict[str, float] | str]], key: str, scale: float, lengths: list[int]) -> str:
+    """One quantity: a row for each case, a column for each length, and the exponent."""
+    lines = [f"### {title}", "", "| | " + " | ".join(f"{each:,}" for each in lengths) + " | exponent |"]
+    lines.append("|---|" + "---:|" * (len(lengths) + 1))
+    for name, found in rows.items():
+        cells = [each if isinstance(each, str) else f"{each[key] * scale:,.0f}" for each in found]
+        fit = [(length, each[key]) for length, each in zip(lengths, found, strict=True) if not isinstance(each, str)]
+        slope = exponent(*map(list, zip(*fit[-FITTED:], strict=True))) if len(fit) >= FITTED else math.nan
+        lines.append(f"| {name} | " + " | ".join(cells) + f" | {slope:.2f} |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Measure everything, or, with --one, one thing."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--lengths", type=int, nargs="+", default=list(LENGTHS))
+    parser.add_argument("--out", type=Path, default=Path(__file__).with_name("lengths.md"))
+    parser.add_argument("--one", choices=list(CASES), help=argparse.SUPPRESS)
+    parser.add_argument("--length", type=int, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.one:
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        print(json.dumps(measure(*CASES[given.one], given.length, given.threads)))
+        return
+    rows: dict[str, list[dict[str, float] | str]] = {}
+    for name in CASES:
+        rows[name] = [measure_alone(name, length, given.threads) for length in given.lengths]
+        print(name, rows[name], file=sys.stderr, flush=True)
+    import torch
+
+    from benchmarks.report import commit, processor
+
+    given.out.write_text(
+        "# One update against length\n\n"
+        f"`python -m benchmarks.lengths` on {processor()}, {given.threads} threads, torch {torch.__version__}, Python "
+        f"{platform.python_version()}, {time.strftime('%Y-%m-%d')}, commit {commit()}. Size `tiny`, one pair of sentences of "
+        f"equal length.\n\n"
+        + table("Milliseconds", rows, "seconds", 1e3, given.lengths)
+        + "\n\n"
+        + table("MiB beyond the model", rows, "bytes", 2**-20, given.lengths)
+        + "\n"
+    )
+
+
+if __name__ == "__main__":
+    main()
