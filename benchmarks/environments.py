@@ -38,7 +38,7 @@ PEERS: dict[str, Peer] = {
         "OpenNMT-py",
         "OpenNMT-py==3.5.1",
         "torch configargparse ctranslate2 tensorboard flask waitress pyonmttok pyyaml sacrebleu rapidfuzz "
-        "pyahocorasick six".split(),
+        "pyahocorasick six spacy fasttext-wheel".split(),
         EVERY,
     ),
     "eole": Peer(
@@ -46,7 +46,7 @@ PEERS: dict[str, Peer] = {
         "eole==0.6.4",
         "torch configargparse ctranslate2 fastapi huggingface_hub datasets numpy pandas pyahocorasick pyonmttok pyyaml "
         "rapidfuzz rich sacrebleu safetensors sentencepiece six subword-nmt tensorboard tokenizers torch-optimi "
-        "uvicorn waitress pydantic aiohttp".split(),
+        "uvicorn waitress pydantic aiohttp requests spacy".split(),
         EVERY,
         bfloat16=True,
     ),

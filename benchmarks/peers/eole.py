@@ -84,16 +84,17 @@ def transformer(job: Job) -> dict[str, Any]:
 
 
 def recurrent(job: Job) -> dict[str, Any]:
-    """Its decoder always feeds its output back, and looks after the step, as Luong does."""
+    """It looks after the step, as Luong does, also with the additive score."""
     numbers = job.model
     cell = {"layers": numbers["layers"], "hidden_size": numbers["width"], "rnn_type": numbers["cell"].upper()}
     return {
-        "architecture": "rnn",
+        "architecture": "custom",  # under "rnn" it silently makes the encoder one-directional
         "hidden_size": numbers["width"],
+        "input_feed": int(numbers.get("input_feeding", True)),
         "share_embeddings": True,
         "share_decoder_embeddings": True,
         "embeddings": {"word_vec_size": numbers["width"]},
-        "encoder": {"encoder_type": "brnn", "bridge": True, **cell},
+        "encoder": {"encoder_type": "brnn", **cell},  # its bridge does not fit a bidirectional encoder
         "decoder": {"decoder_type": "rnn", "global_attention": ATTENTIONS[job.arch], **cell},
     }
 

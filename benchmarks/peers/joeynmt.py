@@ -45,6 +45,7 @@ def training(job: Job) -> dict[str, Any]:
         "normalization": "tokens",
         "optimizer": "adam",
         "learning_rate": RATE,
+        "scheduling": "warmupinversesquareroot",  # its plateau and none do not start under this torch
         "learning_rate_min": 1e-9,
         "label_smoothing": job.label_smoothing,
         "clip_grad_norm": 1.0,

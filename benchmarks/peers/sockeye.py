@@ -8,11 +8,6 @@ import sys
 from importlib.metadata import version
 from typing import Any
 
-import numpy
-
-if not hasattr(numpy, "bool8"):  # Sockeye 3 was written for NumPy 1; this name is all that it misses
-    numpy.bool8 = numpy.bool_
-
 from sockeye import constants
 from sockeye.train import main
 from sockeye.training import EarlyStoppingTrainer
@@ -36,6 +31,7 @@ def arguments(job: Job) -> list[str]:
         "output": job.scratch("model"),
         "batch-type": "max-word",
         "batch-size": job.batch_tokens,
+        "batch-sentences-multiple-of": 1,
         "max-seq-len": "256:256",
         "num-layers": f"{numbers['encoder_layers']}:{numbers['decoder_layers']}",
         "transformer-model-size": f"{numbers['width']}:{numbers['width']}",
@@ -57,7 +53,7 @@ def arguments(job: Job) -> list[str]:
         "decode-and-evaluate": 0,
         "seed": job.seed,
     }
-    flags = ["--shared-vocab", "--use-cpu", "--overwrite-output", "--quiet"]
+    flags = ["--shared-vocab", "--use-cpu", "--overwrite-output"]
     return flags + [word for name, value in named.items() for word in (f"--{name}", str(value))]
 
 
