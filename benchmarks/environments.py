@@ -24,34 +24,45 @@ class Peer:
     bfloat16: bool = False  # whether it has a bfloat16 for CPUs
 
 
+def names(text: str) -> list[str]:
+    """Packages, written in a row."""
+    return text.split()
+
+
 EVERY = ("transformer", "rnn-luong", "rnn-bahdanau")
 PEERS: dict[str, Peer] = {
     "joeynmt": Peer(
         "JoeyNMT",
         "joeynmt==2.3.0",
-        "torch numpy pyyaml sacrebleu sacremoses subword-nmt sentencepiece importlib_metadata tensorboard datasets "
-        "matplotlib seaborn pandas packaging six wrapt pillow setuptools".split(),
+        names(
+            "torch numpy pyyaml sacrebleu sacremoses subword-nmt sentencepiece importlib_metadata tensorboard datasets "
+            "matplotlib seaborn pandas packaging six wrapt pillow setuptools"
+        ),
         EVERY,
     ),
-    "sockeye": Peer("Sockeye", "sockeye==3.1.34", "torch numpy pyyaml sacrebleu".split()),
+    "sockeye": Peer("Sockeye", "sockeye==3.1.34", names("torch numpy pyyaml sacrebleu")),
     "opennmt_py": Peer(
         "OpenNMT-py",
         "OpenNMT-py==3.5.1",
-        "torch configargparse ctranslate2 tensorboard flask waitress pyonmttok pyyaml sacrebleu rapidfuzz "
-        "pyahocorasick six spacy fasttext-wheel".split(),
+        names(
+            "torch configargparse ctranslate2 tensorboard flask waitress pyonmttok pyyaml sacrebleu rapidfuzz "
+            "pyahocorasick six spacy fasttext-wheel"
+        ),
         EVERY,
     ),
     "eole": Peer(
         "eole",
         "eole==0.6.4",
-        "torch configargparse ctranslate2 fastapi huggingface_hub datasets numpy pandas pyahocorasick pyonmttok pyyaml "
-        "rapidfuzz rich sacrebleu safetensors sentencepiece six subword-nmt tensorboard tokenizers torch-optimi "
-        "uvicorn waitress pydantic aiohttp requests spacy".split(),
+        names(
+            "torch configargparse ctranslate2 fastapi huggingface_hub datasets numpy pandas pyahocorasick pyonmttok "
+            "pyyaml rapidfuzz rich sacrebleu safetensors sentencepiece six subword-nmt tensorboard tokenizers "
+            "torch-optimi uvicorn waitress pydantic aiohttp requests spacy"
+        ),
         EVERY,
         bfloat16=True,
     ),
-    "marian": Peer("Hugging Face Marian", None, "torch transformers accelerate".split(), bfloat16=True),
-    "torch_transformer": Peer("plain nn.Transformer", None, "torch numpy".split(), bfloat16=True),
+    "marian": Peer("Hugging Face Marian", None, names("torch transformers==5.22.2 accelerate"), bfloat16=True),
+    "torch_transformer": Peer("plain nn.Transformer", None, names("torch numpy"), bfloat16=True),
 }
 
 

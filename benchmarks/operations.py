@@ -1,7 +1,7 @@
 """What a target token costs, and what the machine can do: both counted or measured here, neither taken on trust.
 
-    python -m benchmarks.operations count JOB     operations of softgaze's model on the batches of a job
-    python -m benchmarks.operations peak THREADS  the fastest matrix product, float32 and bfloat16
+python -m benchmarks.operations count JOB     operations of softgaze's model on the batches of a job
+python -m benchmarks.operations peak THREADS  the fastest matrix product, float32 and bfloat16
 """
 
 import json

@@ -230,10 +230,11 @@ def bar(row: Row, top: float, scale: float) -> list[str]:
     colour = OURS if row.contender == OWN else THEIRS
     middle, end = top + LINE / 2, LEFT + row.rate.high * scale + 8
     ratio = f"   softgaze × {row.ratio.middle:.2f}" if row.ratio and row.contender != OWN else ""
+    length = row.rate.middle * scale
     low, high = LEFT + row.rate.low * scale, LEFT + row.rate.high * scale
     return [
         words(LEFT - 8, middle + 4, label(row.contender), INK, anchor="end"),
-        f'<rect x="{LEFT}" y="{top + 4}" width="{row.rate.middle * scale:.1f}" height="{LINE - 8}" rx="2" fill="{colour}"/>',
+        f'<rect x="{LEFT}" y="{top + 4}" width="{length:.1f}" height="{LINE - 8}" rx="2" fill="{colour}"/>',
         f'<path d="M{low:.1f} {middle}H{high:.1f}" stroke="{INK}" stroke-width="1.5"/>',
         words(end, middle + 4, f"{row.rate.middle:,.0f}{ratio}", PALE),
     ]

@@ -253,8 +253,9 @@ def effort_of(arguments: argparse.Namespace) -> Effort:
 
 def main() -> None:
     """Measure and report."""
-    from softgaze.training.precision import has_bfloat16
     import torch
+
+    from softgaze.training.precision import has_bfloat16
 
     arguments = parse()
     effort = effort_of(arguments)

@@ -57,7 +57,7 @@ SPECIAL = 4  # padding, unknown, begin, end: the first lines of vocabulary.txt
 RATE = 3e-4  # speed does not depend on it, but numbers that overflow would
 
 
-class Finished(BaseException):  # noqa: N818  not an error, and no `except Exception` of a peer may swallow it
+class Finished(BaseException):
     """Enough was measured."""
 
 
@@ -123,7 +123,9 @@ def parameters_of(model: Any) -> int:
 
 def read_ids(job: Job, split: str) -> list[tuple[list[int], list[int]]]:
     """The corpus as ids, for contenders that read no text."""
-    number = {piece: place for place, piece in enumerate(Path(job.file("vocabulary.txt")).read_text("utf-8").split("\n"))}
+    number = {
+        piece: place for place, piece in enumerate(Path(job.file("vocabulary.txt")).read_text("utf-8").split("\n"))
+    }
     sides = []
     for side in ("source", "target"):
         lines = Path(job.file(f"{split}.{side}")).read_text("utf-8").rstrip("\n").split("\n")

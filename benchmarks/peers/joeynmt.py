@@ -6,7 +6,7 @@ Batches: rows × the longest side, closed once they reach the budget, without so
 from importlib.metadata import version
 from typing import Any
 
-from joeynmt.training import TrainManager, train  # noqa: I001  a module of the peer's own environment
+from joeynmt.training import TrainManager, train
 
 from benchmarks.peers.job import RATE, Job, Meter, measure, parameters_of, write_words
 
@@ -113,7 +113,6 @@ def run(job: Job, meter: Meter) -> None:
 
     TrainManager._train_step = step_and_count
     train(rank=0, world_size=None, cfg=settings(job), skip_test=True)
-
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Hugging Face's Marian model, fresh from a configuration, in Hugging Face's own Trainer.
 
-The Trainer batches by sentences only, so it is given batches of a token budget (benchmarks/peers/batching.py). Marian is
-post-norm and has no other kind; the operations are the same.
+The Trainer batches by sentences only, so it is given batches of a token budget (benchmarks/peers/batching.py).
+Marian is post-norm and has no other kind; the operations are the same.
 """
 
 from collections.abc import Iterator
@@ -27,7 +27,7 @@ class Batches(IterableDataset[dict[str, Any]]):
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in batches(self.pairs, self.job.batch_tokens, self.job.seed):
-            source = torch.tensor(padded([source + [END] for source, _ in batch]))
+            source = torch.tensor(padded([[*source, END] for source, _ in batch]))
             target = torch.tensor(padded([[BEGIN, *target] for _, target in batch]))
             wanted = torch.tensor(padded([[*target, END] for _, target in batch]))
             yield {

@@ -119,6 +119,5 @@ def write_config(job: Job) -> str:
     return path
 
 
-
 if __name__ == "__main__":
     measure(run, lambda: facts)

@@ -16,6 +16,8 @@ facts: dict[str, Any] = {"version": torch.__version__.split("+")[0]}
 class Translator(nn.Module):
     """Tied embeddings with sinusoids around `nn.Transformer`."""
 
+    positions: Tensor
+
     def __init__(self, job: Job) -> None:
         super().__init__()
         numbers = job.model
@@ -71,7 +73,7 @@ def run(job: Job, meter: Meter) -> None:
     optimiser = torch.optim.Adam(model.parameters(), lr=RATE, betas=(0.9, 0.98), fused=True)
     for batch in batches(read_ids(job, "train"), job.batch_tokens, job.seed):
         meter.batch(sum(len(target) + 1 for _, target in batch))
-        source = torch.tensor(padded([source + [END] for source, _ in batch]))
+        source = torch.tensor(padded([[*source, END] for source, _ in batch]))
         target = torch.tensor(padded([[BEGIN, *target] for _, target in batch]))
         wanted = torch.tensor(padded([[*target, END] for _, target in batch]))
         optimiser.zero_grad()
@@ -79,7 +81,7 @@ def run(job: Job, meter: Meter) -> None:
             real = wanted != PAD
             logits = F.linear(model(source, target)[real], model.embedding.weight)
             loss = F.cross_entropy(logits.float(), wanted[real], label_smoothing=job.label_smoothing)
-        loss.backward()
+        loss.backward()  # type: ignore[no-untyped-call]
         nn.utils.clip_grad_norm_(model.parameters(), 1.0)
         optimiser.step()
 
