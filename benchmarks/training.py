@@ -29,7 +29,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 WORK = HERE / "work"
 OWN = "softgaze"
-TIME_LIMIT = 1800  # seconds; a run that takes longer hangs
+TIME_LIMIT = 600  # seconds; a run that takes longer hangs
 
 
 @dataclass(frozen=True)

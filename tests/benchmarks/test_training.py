@@ -69,6 +69,47 @@ def test_the_chart_is_whole() -> None:
     assert any("softgaze × 2.00" in each for each in text)
 
 
+def test_the_whole_way_from_the_command_line_to_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every process is replaced by its answer; one peer breaks in the first round and is not tried again."""
+    write(tmp_path / "text", pairs=100, seed=0)
+    asked = []
+
+    def answer(python: Path, module: str, arguments: list[str], threads: int) -> dict[str, object]:
+        asked.append(module.rsplit(".", 1)[1])
+        if module.endswith("operations"):
+            return {"float32": 1e11, "bfloat16": 1e9} if arguments[0] == "peak" else {"operations_per_token": 1e7}
+        if module.endswith("sockeye"):
+            raise training.UnavailableError("it broke")
+        return {name: value for name, value in run("", 0, 2000).items() if name not in ("case", "round", "contender")}
+
+    monkeypatch.setattr(training, "WORK", tmp_path / "work")
+    monkeypatch.setattr(training, "call", answer)
+    monkeypatch.setattr(training, "interpreter", lambda name: Path(name))
+    monkeypatch.setattr("softgaze.training.precision.cpu_flags", set)
+    text = [str(tmp_path / "text" / name) for name in ("train.en", "train.ko")]
+    line = [
+        "bench",
+        "--source",
+        text[0],
+        "--target",
+        text[1],
+        "--peers",
+        "sockeye",
+        "eole",
+        "--out",
+        str(tmp_path / "r"),
+    ]
+    monkeypatch.setattr("sys.argv", line)
+    training.main()
+    turns_of_a_case = ["softgaze", "sockeye", "eole", "softgaze", "eole"]
+    assert asked == ["operations", "operations", *turns_of_a_case, "operations", "softgaze", "eole", "softgaze", "eole"]
+    page = (tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "| Sockeye |  |  | — (it broke) |" in page
+    assert "| eole | 1 | float32 | 2,000 (2,000–2,000) | 1.00 (1.00–1.00) | 20% |" in page
+    assert str(tmp_path) not in page
+    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 9
+
+
 def test_the_meter_counts_whole_updates_after_the_warm_up(job: Job) -> None:
     clock = iter([0.0, 10.0, 12.0, 14.0, 16.0])  # the first batch warms up, three are measured, the fifth ends it
     meter = Meter(job, clock=lambda: next(clock))
