@@ -7,7 +7,7 @@ INPUTS := pyproject.toml constraints.txt
 PIP     = $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev quickstart check test soak format dist clean
+.PHONY: help setup setup-dev quickstart check test soak bench bench-full format dist clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -40,6 +40,12 @@ test: check            ## from a fresh clone: set up, then check
 
 soak: setup-dev            ## the long form of the kill test: 250 kills an arch
 	SOFTGAZE_KILLS=250 $(BIN)/python -m pytest tests/training/test_kill.py
+
+bench: setup            ## training speed beside the peers, under ten minutes once they are installed (BENCH= for options)
+	$(BIN)/python -m benchmarks.training $(BENCH)
+
+bench-full: setup            ## the same for every model, longer and more often
+	$(BIN)/python -m benchmarks.training --full $(BENCH)
 
 format: setup-dev            ## format and mend what ruff can mend
 	$(BIN)/ruff format .

@@ -1,0 +1,1 @@
+"""Measurements of softgaze beside its peers; nothing here is imported by the package."""

@@ -1,0 +1,106 @@
+"""An environment for each peer, made once from the package index with the ordinary pip client.
+
+Each peer gets the same torch as softgaze (constraints.txt): a pin of its own would compare two versions of torch.
+"""
+
+import subprocess
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+
+HERE = Path(__file__).parent
+ENVIRONMENTS = HERE / ".envs"
+CONSTRAINTS = HERE.parent / "constraints.txt"
+
+
+@dataclass(frozen=True)
+class Peer:
+    """What to install, and how it is written."""
+
+    label: str
+    package: str | None  # installed without its own requirements, whose pins contradict each other or today's torch
+    needs: list[str]  # what it really imports when it trains
+    archs: tuple[str, ...] = ("transformer",)
+    bfloat16: bool = False  # whether it has a bfloat16 for CPUs
+
+
+def names(text: str) -> list[str]:
+    """Packages, written in a row."""
+    return text.split()
+
+
+EVERY = ("transformer", "rnn-luong", "rnn-bahdanau")
+PEERS: dict[str, Peer] = {
+    "joeynmt": Peer(
+        "JoeyNMT",
+        "joeynmt==2.3.0",
+        names(
+            "torch numpy pyyaml sacrebleu sacremoses subword-nmt sentencepiece importlib_metadata tensorboard datasets "
+            "matplotlib seaborn pandas packaging six wrapt pillow setuptools"
+        ),
+        EVERY,
+    ),
+    "sockeye": Peer("Sockeye", "sockeye==3.1.34", names("torch numpy pyyaml sacrebleu")),
+    "opennmt_py": Peer(
+        "OpenNMT-py",
+        "OpenNMT-py==3.5.1",
+        names(
+            "torch configargparse ctranslate2 tensorboard flask waitress pyonmttok pyyaml sacrebleu rapidfuzz "
+            "pyahocorasick six spacy fasttext-wheel"
+        ),
+        EVERY,
+    ),
+    "eole": Peer(
+        "eole",
+        "eole==0.6.4",
+        names(
+            "torch configargparse ctranslate2 fastapi huggingface_hub datasets numpy pandas pyahocorasick pyonmttok "
+            "pyyaml rapidfuzz rich sacrebleu safetensors sentencepiece six subword-nmt tensorboard tokenizers "
+            "torch-optimi uvicorn waitress pydantic aiohttp requests spacy"
+        ),
+        EVERY,
+        bfloat16=True,
+    ),
+    "marian": Peer("Hugging Face Marian", None, names("torch transformers==5.22.2 accelerate"), bfloat16=True),
+    "torch_transformer": Peer("plain nn.Transformer", None, names("torch numpy"), bfloat16=True),
+}
+
+
+class UnavailableError(Exception):
+    """A peer that cannot be measured, and why."""
+
+
+def interpreter(name: str) -> Path:
+    """The python of a peer's environment, which is made if it is not there yet or was made from something else."""
+    place = ENVIRONMENTS / name
+    python, stamp = place / "bin" / "python", place / "installed.txt"
+    wanted = "\n".join(filter(None, [PEERS[name].package, *PEERS[name].needs])) + "\n" + CONSTRAINTS.read_text()
+    if python.exists() and stamp.exists() and stamp.read_text() == wanted:
+        return python
+    install(name, place, python)
+    stamp.write_text(wanted)
+    return python
+
+
+def install(name: str, place: Path, python: Path) -> None:
+    """Requirements first, under the constraints; then the peer alone."""
+    peer = PEERS[name]
+    print(f"installing {peer.label} into {place.relative_to(HERE.parent)}", flush=True)
+    pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "-c", str(CONSTRAINTS)]
+    run([sys.executable, "-m", "venv", "--clear", str(place)])
+    run([*pip, *peer.needs])
+    if peer.package:
+        run([*pip, "--no-deps", peer.package])
+
+
+def run(command: list[str]) -> None:
+    """Or say with its last line why not."""
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        raise UnavailableError(f"cannot be installed: {last_line(done.stderr)}")
+
+
+def last_line(text: str) -> str:
+    """The line of an error that says most."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    return lines[-1] if lines else "no message"

@@ -1,0 +1,96 @@
+"""What a target token costs, and what the machine can do: both counted or measured here, neither taken on trust.
+
+python -m benchmarks.operations count JOB     operations of softgaze's model on the batches of a job
+python -m benchmarks.operations peak THREADS  the fastest matrix product, float32 and bfloat16
+"""
+
+import json
+import sys
+import time
+from itertools import islice
+
+import torch
+import torch.nn.functional as F
+from torch.nn.attention import SDPBackend, sdpa_kernel
+from torch.utils.flop_counter import FlopCounterMode
+
+from benchmarks.peers.job import Job
+from softgaze.models.base import Seq2Seq
+from softgaze.symbols import PAD
+from softgaze.training.loss import Pairs, collate
+
+COUNTED = 8  # batches; operations per token hardly differ between them
+SIZES = (256, 512, 1024, 2048, 4096)
+REPEATS = 5
+PATIENCE = 0.5  # seconds for one product
+
+
+def operations(model: Seq2Seq, pairs: Pairs) -> int:
+    """Multiplications and additions of one forward and backward pass over a batch, in matrix products alone.
+
+    Attention takes the plain path, whose products the counter sees; inside a fused kernel it is blind. So the count
+    belongs to the model, not to how it is computed: what an implementation computes twice does not count twice.
+    """
+    counter = FlopCounterMode(display=False)
+    with sdpa_kernel(SDPBackend.MATH), counter:
+        features = model.decode(model.encode(pairs.source), pairs.target)
+        real = pairs.wanted != PAD
+        loss = F.cross_entropy(model.output(features[real]), pairs.wanted[real])
+        loss.backward()  # type: ignore[no-untyped-call]
+    model.zero_grad(set_to_none=True)
+    return counter.get_total_flops()
+
+
+def per_token(job: Job) -> float:
+    """Operations for each real target token, over the first batches of a job."""
+    from benchmarks.peers.softgaze import trainer_of
+
+    trainer = trainer_of(job)
+    total = tokens = 0
+    for batch in islice(trainer.batches.starting(0), COUNTED):
+        pairs = collate(trainer.prepared.train, batch, trainer.device)
+        total += operations(trainer.model, pairs)
+        tokens += pairs.tokens
+    return total / tokens
+
+
+def peak(kind: torch.dtype) -> float:
+    """Operations a second of the fastest square matrix product, best of all sizes and repeats.
+
+    A processor that has to emulate bfloat16 is a hundred times slower: sizes stop growing once one takes that long.
+    """
+    best = 0.0
+    for size in SIZES:
+        rate = product_rate(size, kind)
+        best = max(best, rate)
+        if 2 * size**3 / rate > PATIENCE:
+            break
+    return best
+
+
+def product_rate(size: int, kind: torch.dtype) -> float:
+    """Best of some repeats of one size."""
+    left, right = (torch.randn(size, size).to(kind) for _ in range(2))
+    best = 0.0
+    for _ in range(REPEATS):
+        start = time.perf_counter()
+        left @ right
+        seconds = time.perf_counter() - start
+        best = max(best, 2 * size**3 / seconds)
+        if seconds > PATIENCE:
+            break
+    return best
+
+
+def main() -> None:
+    """One line of JSON."""
+    task, argument = sys.argv[1:]
+    if task == "count":
+        print(json.dumps({"operations_per_token": round(per_token(Job.read(argument)))}))
+    else:
+        torch.set_num_threads(int(argument))
+        print(json.dumps({"float32": peak(torch.float32), "bfloat16": peak(torch.bfloat16)}))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,75 @@
+"""softgaze itself, through its own `Trainer`: the batches, the loss, the update and the measures of a real run."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import torch
+
+import softgaze
+from benchmarks.peers.job import RATE, Job, Meter, measure, parameters_of
+from softgaze.config import validated
+from softgaze.data.batches import Batch
+from softgaze.training.launch import make_trainer
+from softgaze.training.listeners import Listener
+from softgaze.training.loop import Trainer
+from softgaze.training.precision import has_bfloat16
+from softgaze.training.prepare import Prepared
+from softgaze.training.run import RunDirectory
+
+model_facts: dict[str, Any] = {}
+
+
+def trainer_of(job: Job) -> Trainer:
+    """A trainer as `softgaze train` makes it, reading the text that was encoded for everybody."""
+    settings = {
+        "model": {"arch": job.arch, "size": job.size, "options": {**job.model, "dropout": job.dropout}},
+        "training": {
+            "seed": job.seed,
+            "batch_tokens": job.batch_tokens,
+            "label_smoothing": job.label_smoothing,
+            "precision": job.precision,
+            "learning_rate": RATE,
+            "warmup": 0,
+        },
+    }
+    prepared = Prepared.open(Path(job.corpus) / "encoded")
+    Path(job.out).mkdir(parents=True, exist_ok=True)
+    return make_trainer(RunDirectory(Path(job.out)), validated(settings), prepared, torch.device("cpu"), Listener())
+
+
+def counted(trainer: Trainer, meter: Meter) -> None:
+    """Have the meter told of each batch before the trainer's own update."""
+    update = trainer.update
+
+    def update_and_count(group: list[Batch]) -> Any:
+        meter.batch(sum(tokens_of(trainer, batch) for batch in group))
+        return update(group)
+
+    trainer.update = update_and_count  # type: ignore[method-assign]
+
+
+def tokens_of(trainer: Trainer, batch: Batch) -> int:
+    """Target tokens and the end of each sentence, from the lengths alone."""
+    lengths = trainer.prepared.train.lengths(batch.pairs)
+    return int(lengths[:, 1].sum()) + len(batch.pairs)
+
+
+def updates(job: Job, meter: Meter) -> Iterator[Any]:
+    """The trainer's updates, counted."""
+    trainer = trainer_of(job)
+    counted(trainer, meter)
+    model_facts["parameters"] = parameters_of(trainer.model)
+    half = job.precision == "bfloat16" or (job.precision == "auto" and has_bfloat16(trainer.device))
+    model_facts["precision"] = "bfloat16" if half else "float32"
+    yield from trainer.updates()
+
+
+def train(job: Job, meter: Meter) -> None:
+    """Until the meter has enough."""
+    for _ in updates(job, meter):
+        pass
+
+
+if __name__ == "__main__":
+    measure(train, lambda: {"version": softgaze.__version__, **model_facts})

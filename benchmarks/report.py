@@ -1,0 +1,254 @@
+"""From runs to a table and a chart. Knows nothing of how the runs were made."""
+
+import json
+import os
+import platform
+import subprocess
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from html import escape
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+from benchmarks.environments import PEERS
+
+OWN = "softgaze"
+Run = dict[str, Any]
+
+
+class Spread(NamedTuple):
+    """The middle of some numbers and how far they reach."""
+
+    middle: float
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, numbers: Sequence[float]) -> "Spread":
+        """Of at least one number."""
+        return cls(median(numbers), min(numbers), max(numbers))
+
+    def text(self, digits: int = 0) -> str:
+        """`4,020 (3,980–4,055)`."""
+        return f"{self.middle:,.{digits}f} ({self.low:,.{digits}f}–{self.high:,.{digits}f})"
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What a reader must know to believe a number."""
+
+    text: str
+    threads: int
+    batch_tokens: int
+    peaks: dict[str, float]  # operations a second
+    operations: dict[str, float]  # for a target token, by case
+    effort: Any
+
+
+@dataclass(frozen=True)
+class Row:
+    """One contender in one case."""
+
+    contender: str
+    rate: Spread | None = None  # target tokens a second
+    ratio: Spread | None = None  # softgaze over this one, round by round
+    run: Run | None = None  # one of its runs, for what does not change
+    reason: str = ""  # why there is no number
+
+
+def summarise(runs: Sequence[Run]) -> list[Row]:
+    """A row for each contender of one case, in the order of their first turn."""
+    rows = []
+    for contender in dict.fromkeys(run["contender"] for run in runs):
+        own = [run for run in runs if run["contender"] == contender]
+        failed = next((run["error"] for run in own if "error" in run), "")
+        good = [run for run in own if "error" not in run]
+        if failed or not good:
+            rows.append(Row(contender, reason=failed))
+            continue
+        rate = Spread.of([run["tokens_per_second"] for run in good])
+        rows.append(Row(contender, rate, ratio_to(runs, good), good[0]))
+    return rows
+
+
+def ratio_to(runs: Sequence[Run], good: Sequence[Run]) -> Spread | None:
+    """softgaze divided by this contender within each round that both of them finished."""
+    ours = {run["round"]: run["tokens_per_second"] for run in runs if run["contender"] == OWN and "error" not in run}
+    ratios = [ours[run["round"]] / run["tokens_per_second"] for run in good if run["round"] in ours]
+    return Spread.of(ratios) if ratios else None
+
+
+def label(contender: str) -> str:
+    """As its people write it."""
+    return PEERS[contender].label if contender in PEERS else contender
+
+
+# --- the table --------------------------------------------------------------------------------------------------
+
+HEADINGS = (
+    "contender",
+    "version",
+    "numbers",
+    "target tokens/s: median (range)",
+    "softgaze is … times as fast: median (range)",
+    "share of the peak",
+    "tokens an update",
+    "parameters",
+)
+
+
+def table(rows: Sequence[Row], operations: float, peaks: dict[str, float]) -> str:
+    """Markdown."""
+    lines = [f"| {' | '.join(HEADINGS)} |", "|---|---|---|" + "--:|" * 5]
+    lines += [f"| {' | '.join(cells(row, operations, peaks))} |" for row in rows]
+    return "\n".join(lines)
+
+
+def cells(row: Row, operations: float, peaks: dict[str, float]) -> list[str]:
+    """One line of the table; a contender that did not run says why in the place of its speed."""
+    if row.rate is None or row.run is None:
+        return [label(row.contender), "", "", f"— ({row.reason.replace('|', '/')})", "—", "—", "—", "—"]
+    precision = row.run["precision"]
+    share = row.rate.middle * operations / peaks[precision]
+    return [
+        label(row.contender),
+        str(row.run["version"]),
+        precision,
+        row.rate.text(),
+        row.ratio.text(2) if row.ratio and row.contender != OWN else "—",
+        f"{share:.0%}",
+        f"{row.run['tokens_per_update']:,.0f}",
+        f"{row.run['parameters']:,}",
+    ]
+
+
+def document(runs: Sequence[Run], facts: Facts) -> str:
+    """The page."""
+    effort = facts.effort
+    parts = [
+        "# Training speed, side by side",
+        "Written by `python -m benchmarks.training`; how it measures is in [README.md](README.md).",
+        "![Target tokens a second](results.svg)",
+    ]
+    for case in dict.fromkeys(run["case"] for run in runs):
+        cost = facts.operations[case]
+        parts.append(f"## {case}")
+        parts.append(f"{cost / 1e6:,.1f} million operations for each target token, forward and backward.")
+        parts.append(table(summarise(own_runs(runs, case)), cost, facts.peaks))
+        lacking = [peer.label for name, peer in PEERS.items() if case.split()[0] not in peer.archs]
+        if lacking:
+            parts.append(f"Without this model: {', '.join(lacking)}.")
+    parts += [
+        "## How, where and when",
+        "\n".join(f"- {line}" for line in surroundings(facts)),
+        f"- Each run: {effort.warmup} updates to warm up, then up to {effort.updates} updates or "
+        f"{effort.seconds:g} seconds; {effort.rounds} rounds of turns.",
+    ]
+    return "\n\n".join(parts[:-1]) + "\n" + parts[-1] + "\n"
+
+
+def own_runs(runs: Sequence[Run], case: str) -> list[Run]:
+    """Those of one case."""
+    return [run for run in runs if run["case"] == case]
+
+
+def surroundings(facts: Facts) -> list[str]:
+    """Machine, date, versions, commit, command."""
+    peaks = ", ".join(f"{kind} {rate / 1e9:,.0f}" for kind, rate in facts.peaks.items())
+    return [
+        f"Machine: {processor()}, {os.cpu_count()} cores, {memory()}; {facts.threads} threads for everybody.",
+        f"Fastest matrix product measured, in thousand million operations a second: {peaks}.",
+        f"Text: {facts.text}; batches of {facts.batch_tokens:,} tokens.",
+        f"Date: {datetime.now(UTC):%Y-%m-%d}; Python {platform.python_version()}, commit {commit()}.",
+        f"Command: `{command()}`",
+    ]
+
+
+def processor() -> str:
+    """Its name, where Linux tells."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def memory() -> str:
+    """RAM in whole gigabytes."""
+    size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    return f"{size / 2**30:.0f} GB"
+
+
+def commit() -> str:
+    """Of the code that was measured, and whether it had been changed since."""
+    here = Path(__file__).parent
+
+    def git(*words: str) -> str:
+        return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True).stdout.strip()
+
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "../src", ".", ":!results.*")
+    return (git("rev-parse", "--short", "HEAD") or "unknown") + (" with changes" if changed else "")
+
+
+def command() -> str:
+    """As it was typed, but files by their names alone: where they lay is nobody's business."""
+    words = [Path(word).name if os.sep in word else word for word in sys.argv[1:]]
+    return " ".join(["python -m benchmarks.training", *(f'"{word}"' if " " in word else word for word in words)])
+
+
+# --- the chart --------------------------------------------------------------------------------------------------
+
+LINE, GAP, LEFT, WIDTH, RIGHT = 24, 44, 190, 460, 230
+OURS, THEIRS, INK, PALE = "#c2410c", "#94a3b8", "#1f2937", "#6b7280"
+
+
+def chart(runs: Sequence[Run]) -> str:
+    """Bars of target tokens a second, a group for each case, each group on a scale of its own."""
+    pieces: list[str] = []
+    top = 36
+    for case in dict.fromkeys(run["case"] for run in runs):
+        rows = [row for row in summarise(own_runs(runs, case)) if row.rate]
+        pieces.append(words(12, top, case, INK, weight="bold"))
+        best = max((row.rate.high for row in rows if row.rate), default=1.0)
+        for number, row in enumerate(rows):
+            pieces += bar(row, top + 12 + number * LINE, WIDTH / best)
+        top += 12 + len(rows) * LINE + GAP
+    size = f'width="{LEFT + WIDTH + RIGHT}" height="{top}" viewBox="0 0 {LEFT + WIDTH + RIGHT} {top}"'
+    head = f'<svg xmlns="http://www.w3.org/2000/svg" {size} font-family="system-ui, sans-serif" font-size="13">'
+    background = '<rect width="100%" height="100%" fill="#ffffff"/>'
+    foot = words(12, top - 14, "target tokens a second; the thin line is the range over the rounds", PALE)
+    return "\n".join([head, background, *pieces, foot, "</svg>"]) + "\n"
+
+
+def bar(row: Row, top: float, scale: float) -> list[str]:
+    """Name, bar, range, number."""
+    assert row.rate is not None
+    colour = OURS if row.contender == OWN else THEIRS
+    middle, end = top + LINE / 2, LEFT + row.rate.high * scale + 8
+    ratio = f"   softgaze × {row.ratio.middle:.2f}" if row.ratio and row.contender != OWN else ""
+    length = row.rate.middle * scale
+    low, high = LEFT + row.rate.low * scale, LEFT + row.rate.high * scale
+    return [
+        words(LEFT - 8, middle + 4, label(row.contender), INK, anchor="end"),
+        f'<rect x="{LEFT}" y="{top + 4}" width="{length:.1f}" height="{LINE - 8}" rx="2" fill="{colour}"/>',
+        f'<path d="M{low:.1f} {middle}H{high:.1f}" stroke="{INK}" stroke-width="1.5"/>',
+        words(end, middle + 4, f"{row.rate.middle:,.0f}{ratio}", PALE),
+    ]
+
+
+def words(x: float, y: float, text: str, colour: str, anchor: str = "start", weight: str = "normal") -> str:
+    """A line of text."""
+    place = f'x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="{anchor}" font-weight="{weight}"'
+    return f'<text {place} xml:space="preserve">{escape(text)}</text>'
+
+
+def write_report(stem: Path, runs: Sequence[Run], facts: Facts) -> None:
+    """The page, the chart, and every run as a line of JSON."""
+    page = document(runs, facts).replace("results.svg", f"{stem.name}.svg")
+    stem.with_suffix(".md").write_text(page, encoding="utf-8")
+    stem.with_suffix(".svg").write_text(chart(runs), encoding="utf-8")
+    stem.with_suffix(".jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs), encoding="utf-8")

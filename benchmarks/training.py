@@ -1,0 +1,280 @@
+"""Training speed of softgaze and its peers: same text, same pieces, same sizes, same token budget, taking turns.
+
+    python -m benchmarks.training            the quick form, under ten minutes once the environments exist
+    python -m benchmarks.training --full     every case, longer and more often
+    python -m benchmarks.training --source train.en --target train.de
+
+Every run is a process of its own. Contenders take turns (A B C A B C …), so that a machine that slows down slows all of
+them, and what is reported is the ratio within each round.
+"""
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from hashlib import sha256
+from itertools import product
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.environments import PEERS, UnavailableError, interpreter, last_line
+from benchmarks.peers.job import Job
+from benchmarks.report import Facts, write_report
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+WORK = HERE / "work"
+OWN = "softgaze"
+TIME_LIMIT = 600  # seconds; a run that takes longer hangs
+
+
+@dataclass(frozen=True)
+class Case:
+    """One model that contenders are compared on."""
+
+    arch: str
+    size: str
+    dropout: float
+    options: dict[str, Any] = field(default_factory=dict)
+
+
+CASES: dict[str, Case] = {
+    "transformer tiny": Case("transformer", "tiny", 0.1),
+    "transformer small": Case("transformer", "small", 0.1),
+    "transformer base": Case("transformer", "base", 0.1),
+    "rnn-luong": Case("rnn-luong", "tiny", 0.2, {"cell": "gru", "input_feeding": True}),
+    "rnn-bahdanau": Case("rnn-bahdanau", "tiny", 0.2, {"cell": "gru"}),
+}
+QUICK_CASES = ("transformer tiny", "rnn-luong")
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How long and how often."""
+
+    rounds: int
+    warmup: int
+    updates: int
+    seconds: float
+
+
+QUICK = Effort(rounds=2, warmup=4, updates=20, seconds=8)
+FULL = Effort(rounds=5, warmup=10, updates=60, seconds=60)
+
+
+class Turn(NamedTuple):
+    """One run to make."""
+
+    round: int
+    contender: str
+
+
+def turns(contenders: Sequence[str], rounds: int) -> Iterator[Turn]:
+    """A B C A B C …"""
+    for number, contender in product(range(rounds), contenders):
+        yield Turn(number, contender)
+
+
+# --- the text ---------------------------------------------------------------------------------------------------
+
+
+def prepare_corpus(source: Path | None, target: Path | None) -> tuple[Path, str]:
+    """Tokenise once, for everybody; returns the directory and the name of the text."""
+    from softgaze.config import DataSettings
+    from softgaze.data.corpus import Corpus
+    from softgaze.training.prepare import Prepared, prepare
+
+    if source is None or target is None:
+        source, target = phrasebook()
+    key = sha256(source.read_bytes() + target.read_bytes()).hexdigest()[:12]
+    place = WORK / f"corpus-{key}"
+    if not (place / "vocabulary.txt").exists():
+        settings = DataSettings(source_language="source", target_language="target")
+        prepare(place / "encoded", Corpus.of([(source, target)]), None, settings, seed=1)
+        write_pieces(place, Prepared.open(place / "encoded"))
+    return place, f"{source.name}, {target.name}"
+
+
+def phrasebook() -> tuple[Path, Path]:
+    """The built-in corpus."""
+    from softgaze.data.phrasebook import write
+
+    place = WORK / "phrasebook"
+    if not place.exists():
+        write(place, pairs=20_000, seed=0)
+    return place / "train.en", place / "train.ko"
+
+
+def write_pieces(place: Path, prepared: Any) -> None:
+    """The encoded pairs as lines of pieces, and the vocabulary in the order of its ids, special tokens first."""
+    tokenizer = prepared.tokenizers.source
+    for split, shards in (("train", prepared.train), ("dev", prepared.dev)):
+        with (
+            open(place / f"{split}.source", "w", encoding="utf-8") as source,
+            open(place / f"{split}.target", "w", encoding="utf-8") as target,
+        ):
+            for number in range(len(shards)):
+                for file, ids in zip((source, target), shards[number], strict=True):
+                    file.write(" ".join(tokenizer.pieces(ids.tolist())) + "\n")
+    pieces = tokenizer.pieces(range(len(tokenizer)))
+    (place / "vocabulary.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")  # last: it says all is there
+
+
+# --- runs -------------------------------------------------------------------------------------------------------
+
+
+def make_job(case: Case, corpus: Path, effort: Effort, arguments: argparse.Namespace) -> Job:
+    """The same orders for every contender."""
+    from softgaze.models import MODELS
+
+    return Job(
+        corpus=str(corpus),
+        out=str(WORK / "run"),
+        arch=case.arch,
+        size=case.size,
+        model={**MODELS[case.arch].sizes[case.size], **case.options},
+        vocabulary=len((corpus / "vocabulary.txt").read_text("utf-8").rstrip("\n").split("\n")),
+        dropout=case.dropout,
+        label_smoothing=0.1,
+        batch_tokens=arguments.batch_tokens,
+        threads=arguments.threads,
+        warmup=effort.warmup,
+        updates=effort.updates,
+        seconds=effort.seconds,
+        precision="float32",
+        seed=1,
+    )
+
+
+def python_of(contender: str) -> Path:
+    """The interpreter that runs a contender; ours is this one."""
+    return Path(sys.executable) if contender == OWN else interpreter(contender)
+
+
+def call(python: Path, module: str, arguments: Iterable[str], threads: int) -> dict[str, Any]:
+    """Run a module in a fresh process; its last line is JSON."""
+    path = os.pathsep.join(map(str, (ROOT, ROOT / "src") if python == Path(sys.executable) else (ROOT,)))
+    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    command = [str(python), "-m", module, *arguments]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, cwd=WORK, env=environment, timeout=TIME_LIMIT)
+    except subprocess.TimeoutExpired as error:
+        raise UnavailableError(f"did not end within {TIME_LIMIT} seconds") from error
+    (WORK / "last.log").write_text(done.stdout + done.stderr, encoding="utf-8")
+    if done.returncode:
+        raise UnavailableError(last_line(done.stderr or done.stdout))
+    result: dict[str, Any] = json.loads(last_line(done.stdout))
+    return result
+
+
+def measure(contender: str, job: Job) -> dict[str, Any]:
+    """One run; what fails is a result too, with the reason."""
+    shutil.rmtree(job.out, ignore_errors=True)
+    Path(job.out).mkdir(parents=True)
+    job.write(Path(job.out) / "job.json")
+    facts = {"contender": contender, "precision": job.precision}
+    try:
+        orders = [str(Path(job.out) / "job.json")]
+        return facts | call(python_of(contender), f"benchmarks.peers.{contender}", orders, job.threads)
+    except UnavailableError as error:
+        return facts | {"error": str(error)}
+    finally:
+        shutil.rmtree(job.out, ignore_errors=True)
+
+
+def precisions(contender: str, hardware: bool) -> list[str]:
+    """What a contender may compute in here. Ours decides for itself."""
+    if contender == OWN:
+        return ["auto"]
+    return ["float32", "bfloat16"] if hardware and PEERS[contender].bfloat16 else ["float32"]
+
+
+def best_precision(contender: str, job: Job, hardware: bool) -> str:
+    """Each peer in its best setting: where there is a choice, a short trial decides."""
+    choices = precisions(contender, hardware)
+    if len(choices) == 1:
+        return choices[0]
+    trial = replace(job, updates=max(5, job.updates // 4), seconds=job.seconds / 2)
+    rates = {kind: measure(contender, replace(trial, precision=kind)).get("tokens_per_second", 0) for kind in choices}
+    return max(choices, key=lambda kind: rates[kind])
+
+
+def run_case(name: str, job: Job, contenders: Sequence[str], effort: Effort, hardware: bool) -> list[dict[str, Any]]:
+    """All rounds of one case; a contender that failed once is not tried again."""
+    here = [each for each in contenders if each == OWN or job.arch in PEERS[each].archs]
+    chosen = {each: best_precision(each, job, hardware) for each in here}
+    runs: list[dict[str, Any]] = []
+    broken: set[str] = set()
+    for turn in turns(here, effort.rounds):
+        if turn.contender in broken:
+            continue
+        result = measure(turn.contender, replace(job, precision=chosen[turn.contender]))
+        if "error" in result:
+            broken.add(turn.contender)
+        runs.append({"case": name, "round": turn.round, **result})
+        print(json.dumps(runs[-1]), flush=True)
+    return runs
+
+
+# --- the whole --------------------------------------------------------------------------------------------------
+
+
+def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.training", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--source", type=Path, help="text to train on; the built-in phrasebook unless given")
+    parser.add_argument("--target", type=Path, help="its translation, line by line")
+    parser.add_argument("--full", action="store_true", help="every case, longer and more often")
+    parser.add_argument("--cases", nargs="+", choices=CASES, metavar="CASE", help=f"some of: {', '.join(CASES)}")
+    parser.add_argument("--peers", nargs="*", choices=PEERS, metavar="PEER", help=f"some of: {', '.join(PEERS)}")
+    parser.add_argument("--rounds", type=int, help="how often everybody takes a turn")
+    parser.add_argument("--warmup", type=int, help="updates before the clock starts")
+    parser.add_argument("--updates", type=int, help="most updates to measure in one run")
+    parser.add_argument("--seconds", type=float, help="longest time to measure in one run")
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--batch-tokens", type=int, default=4096)
+    parser.add_argument("--out", type=Path, default=HERE / "results", help="stem of the .md, .svg and .jsonl to write")
+    chosen = parser.parse_args(arguments)
+    if (chosen.source is None) != (chosen.target is None):
+        parser.error("--source and --target belong together")
+    return chosen
+
+
+def effort_of(arguments: argparse.Namespace) -> Effort:
+    """Quick or full, with what was said otherwise."""
+    effort = FULL if arguments.full else QUICK
+    said = {name: getattr(arguments, name) for name in ("rounds", "warmup", "updates", "seconds")}
+    return replace(effort, **{name: value for name, value in said.items() if value is not None})
+
+
+def main() -> None:
+    """Measure and report."""
+    import torch
+
+    from softgaze.training.precision import has_bfloat16
+
+    arguments = parse()
+    effort = effort_of(arguments)
+    WORK.mkdir(exist_ok=True)
+    corpus, text = prepare_corpus(arguments.source, arguments.target)
+    contenders = [OWN, *(PEERS if arguments.peers is None else arguments.peers)]
+    own = Path(sys.executable)
+    peaks = call(own, "benchmarks.operations", ["peak", str(arguments.threads)], arguments.threads)
+    hardware = has_bfloat16(torch.device("cpu"))
+    runs, operations = [], {}
+    for name in arguments.cases or (CASES if arguments.full else QUICK_CASES):
+        job = make_job(CASES[name], corpus, effort, arguments)
+        job.write(WORK / "count.json")
+        counted = call(own, "benchmarks.operations", ["count", str(WORK / "count.json")], arguments.threads)
+        operations[name] = counted["operations_per_token"]
+        runs += run_case(name, job, contenders, effort, hardware)
+    write_report(arguments.out, runs, Facts(text, arguments.threads, arguments.batch_tokens, peaks, operations, effort))
+    print(arguments.out.with_suffix(".md").read_text(encoding="utf-8"))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,198 @@
+"""The arithmetic of the benchmark, and what it counts; never how fast anything is."""
+
+import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
+from itertools import islice
+from pathlib import Path
+
+import pytest
+import torch
+from torch import nn
+
+from benchmarks import training
+from benchmarks.operations import operations
+from benchmarks.peers import batching
+from benchmarks.peers.job import Finished, Job, Meter
+from benchmarks.peers.softgaze import counted, trainer_of
+from benchmarks.report import Facts, Spread, chart, document, summarise
+from softgaze.attention import MultiHead
+from softgaze.data.phrasebook import write
+from softgaze.models import build
+from softgaze.models.base import Source
+from softgaze.symbols import PAD
+from softgaze.training.loss import Pairs, collate
+
+
+@pytest.fixture(scope="module")
+def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
+    """A small corpus, cut into pieces as the benchmark does it."""
+    place = tmp_path_factory.mktemp("bench")
+    write(place / "text", pairs=300, seed=0)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(training, "WORK", place)
+        corpus, _ = training.prepare_corpus(place / "text" / "train.en", place / "text" / "train.ko")
+        case = training.Case("transformer", "tiny", 0.1)
+        arguments = training.parse(["--batch-tokens", "256"])
+        made = training.make_job(case, corpus, training.Effort(rounds=1, warmup=1, updates=3, seconds=60), arguments)
+    small = {"width": 16, "feed_forward_width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+    return replace(made, model=small, out=str(place / "run"))
+
+
+def run(contender: str, number: int, rate: float, **more: object) -> training.Any:
+    facts = {"version": "1", "precision": "float32", "tokens_per_update": 3000.0, "parameters": 10}
+    return {"case": "c", "round": number, "contender": contender, "tokens_per_second": rate, **facts, **more}
+
+
+def test_contenders_take_turns() -> None:
+    order = [(turn.round, turn.contender) for turn in training.turns(["a", "b", "c"], 2)]
+    assert order == [(0, "a"), (0, "b"), (0, "c"), (1, "a"), (1, "b"), (1, "c")]
+
+
+def test_ratios_are_taken_within_rounds() -> None:
+    runs = [run("softgaze", 0, 100), run("eole", 0, 50), run("softgaze", 1, 30), run("eole", 1, 10)]
+    ours, theirs = summarise(runs)
+    assert ours.rate == Spread(65, 30, 100)
+    assert theirs.ratio == Spread(2.5, 2, 3)  # the ratio of the medians would be 65 / 30
+
+
+def test_a_peer_that_fails_is_reported_with_its_reason() -> None:
+    runs = [run("softgaze", 0, 100), {"case": "c", "round": 0, "contender": "sockeye", "error": "no such wheel"}]
+    page = document(runs, Facts("text", 2, 4096, {"float32": 1e9, "bfloat16": 1e9}, {"c": 4e6}, training.QUICK))
+    assert "| Sockeye |  |  | — (no such wheel) |" in page
+    assert "| softgaze | 1 | float32 | 100 (100–100) | — | 40% | 3,000 | 10 |" in page
+
+
+def test_the_chart_is_whole() -> None:
+    drawn = ElementTree.fromstring(chart([run("softgaze", 0, 100), run("eole", 0, 50)]))
+    text = [each.text or "" for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
+    assert "100" in text
+    assert any("softgaze × 2.00" in each for each in text)
+
+
+def test_the_whole_way_from_the_command_line_to_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every process is replaced by its answer; one peer breaks in the first round and is not tried again."""
+    write(tmp_path / "text", pairs=100, seed=0)
+    asked = []
+
+    def answer(python: Path, module: str, arguments: list[str], threads: int) -> dict[str, object]:
+        asked.append(module.rsplit(".", 1)[1])
+        if module.endswith("operations"):
+            return {"float32": 1e11, "bfloat16": 1e9} if arguments[0] == "peak" else {"operations_per_token": 1e7}
+        if module.endswith("sockeye"):
+            raise training.UnavailableError("it broke")
+        return {name: value for name, value in run("", 0, 2000).items() if name not in ("case", "round", "contender")}
+
+    monkeypatch.setattr(training, "WORK", tmp_path / "work")
+    monkeypatch.setattr(training, "call", answer)
+    monkeypatch.setattr(training, "interpreter", lambda name: Path(name))
+    monkeypatch.setattr("softgaze.training.precision.cpu_flags", set)
+    text = [str(tmp_path / "text" / name) for name in ("train.en", "train.ko")]
+    line = [
+        "bench",
+        "--source",
+        text[0],
+        "--target",
+        text[1],
+        "--peers",
+        "sockeye",
+        "eole",
+        "--out",
+        str(tmp_path / "r"),
+    ]
+    monkeypatch.setattr("sys.argv", line)
+    training.main()
+    turns_of_a_case = ["softgaze", "sockeye", "eole", "softgaze", "eole"]
+    assert asked == ["operations", "operations", *turns_of_a_case, "operations", "softgaze", "eole", "softgaze", "eole"]
+    page = (tmp_path / "r.md").read_text(encoding="utf-8")
+    assert "| Sockeye |  |  | — (it broke) |" in page
+    assert "| eole | 1 | float32 | 2,000 (2,000–2,000) | 1.00 (1.00–1.00) | 20% |" in page
+    assert str(tmp_path) not in page
+    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 9
+
+
+def test_the_meter_counts_whole_updates_after_the_warm_up(job: Job) -> None:
+    clock = iter([0.0, 10.0, 12.0, 14.0, 16.0])  # the first batch warms up, three are measured, the fifth ends it
+    meter = Meter(job, clock=lambda: next(clock))
+    for tokens in (1, 20, 30, 40):
+        meter.batch(tokens)
+    with pytest.raises(Finished):
+        meter.batch(500)
+    assert (meter.tokens, meter.seconds, meter.updates) == (90, 6.0, 3)
+
+
+def test_softgaze_reports_the_real_tokens_of_its_batches(job: Job) -> None:
+    trainer, meter = trainer_of(job), Meter(job, clock=iter(range(100)).__next__)
+    counted(trainer, meter)
+    with pytest.raises(Finished):
+        for _ in trainer.updates():
+            pass
+    batches = islice(trainer.batches.starting(0), job.warmup, job.warmup + job.updates)
+    wanted = [collate(trainer.prepared.train, batch, trainer.device).wanted for batch in batches]
+    assert meter.tokens == sum(int((each != PAD).sum()) for each in wanted)
+
+
+def test_everybody_reads_the_same_tokens(job: Job) -> None:
+    from benchmarks.peers.job import read_ids
+
+    shards = trainer_of(job).prepared.train
+    expected = [tuple(side.tolist() for side in shards[number]) for number in range(len(shards))]
+    assert read_ids(job, "train") == expected
+    assert len(Path(job.file("vocabulary.txt")).read_text("utf-8").splitlines()) == job.vocabulary
+
+
+def test_batches_for_plain_loops_keep_the_budget_and_lose_nothing() -> None:
+    pairs = [([1] * length, [2] * (length + 3)) for length in range(1, 40)]
+    cut = list(batching.cut_by_budget(pairs, 100))
+    assert [pair for batch in cut for pair in batch] == pairs
+    assert all(len(batch) * max(len(target) + 1 for _, target in batch) <= 100 for batch in cut)
+
+
+# --- operations -------------------------------------------------------------------------------------------------
+
+
+def test_a_linear_layer_costs_six_operations_for_each_weight_and_row() -> None:
+    class Linear(nn.Module):  # encode does nothing and decode is one linear layer, as is the output
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer, self.output = nn.Linear(5, 7, bias=False), nn.Linear(7, 11, bias=False)
+
+        def encode(self, source: Source) -> torch.Tensor:
+            return source.values
+
+        def decode(self, memory: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+            return self.layer(memory)
+
+    rows, wanted = torch.randn(2, 3, 5, requires_grad=True), torch.ones(2, 3, dtype=torch.long)
+    pairs = Pairs(Source(rows, torch.tensor([3, 3])), wanted, wanted, 6)
+    assert operations(Linear(), pairs) == 6 * 6 * (5 * 7 + 7 * 11)  # type: ignore[arg-type]
+
+
+def test_an_attention_costs_its_projections_and_two_products() -> None:
+    class Attention(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.heads, self.output = MultiHead(8, 2), nn.Linear(8, 11, bias=False)
+
+        def encode(self, source: Source) -> torch.Tensor:
+            return source.values
+
+        def decode(self, memory: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+            return self.heads(memory, self.heads.remember(memory)).context
+
+    batch, length, width = 2, 3, 8
+    rows, wanted = torch.randn(batch, length, width, requires_grad=True), torch.ones(batch, length, dtype=torch.long)
+    pairs = Pairs(Source(rows, torch.tensor([3, 3])), wanted, wanted, 6)
+    projections = 4 * width * width * batch * length
+    products = 2 * length * length * width * batch  # scores and context, over all heads
+    assert operations(Attention(), pairs) == 6 * (projections + products + batch * length * width * 11)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("arch", ["transformer", "rnn-luong", "rnn-bahdanau"])
+def test_no_kernel_hides_its_operations(arch: str) -> None:
+    size = {"width": 16} | ({"feed_forward_width": 32, "heads": 2} if arch == "transformer" else {})
+    model = build(arch, source_vocabulary=20, **size)
+    tokens = torch.randint(4, 20, (2, 6))
+    pairs = Pairs(Source(tokens, torch.tensor([6, 6])), tokens, tokens, 12)
+    layers = sum(value.numel() for name, value in model.named_parameters() if value.ndim == 2 and "embed" not in name)
+    # Every weight meets twelve tokens (a bridge only two rows); inside a kernel the counter is blind to, none.
+    assert operations(model, pairs) > 0.9 * 6 * 12 * (layers + model.output.weight.numel())
