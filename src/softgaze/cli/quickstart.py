@@ -80,8 +80,8 @@ def show_attention(translator: "Translator", sources: list[str]) -> None:
     for source in pick_varied(sources):
         found = translator.translate(source)
         typer.echo(f"\n{source}\n{found.text}\n")
-        for look in translator.attention(found):
-            typer.echo(f"{look}\n  ({look.shows})\n")
+        if found.attention is not None:
+            typer.echo(f"{found.attention}\n  ({found.attention.shows})\n")
 
 
 def pick_varied(sources: list[str]) -> list[str]:
