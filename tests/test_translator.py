@@ -409,6 +409,8 @@ def test_a_split_text_has_one_map_of_all_its_parts(model):
 def test_what_nobody_looked_at_has_no_map(model, copy):
     assert model.translate("").attention is None
     assert copy.translate("the dog").attention is None
+    with pytest.raises(UsageError, match="no attention to be honest"):
+        copy.translate("the dog").honesty()
 
 
 def test_a_translation_that_knows_no_model_says_so(model):
@@ -416,6 +418,12 @@ def test_a_translation_that_knows_no_model_says_so(model):
     with pytest.raises(UsageError, match=r"Translator\.attention"):
         _ = alone.attention
     assert model.attention(alone) is not None
+
+
+def test_honesty_is_a_correlation_and_influence_has_a_number_for_every_pair_of_words(model):
+    found = model.translate("the small dog sees a cat.")
+    assert found.influence.shape == (len(found.text.split()), 6)
+    assert -1 <= found.honesty() <= 1
 
 
 def test_the_map_that_was_stored_is_the_one_that_is_shown(tmp_path):

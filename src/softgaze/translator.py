@@ -28,12 +28,15 @@ if TYPE_CHECKING:
     import torch
 
     from softgaze.gaze import Attention, Choice, Passage
+    from softgaze.gaze.recording import Matrix
     from softgaze.models import Seq2Seq
     from softgaze.search import Hypothesis, Rules
 
 WINDOW = 2048  # lines of a stream sorted by length together: enough for little padding, little enough to wait for
 
 CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), " ")  # not text: line ends, NUL, terminal escapes
+
+NOTHING_LOOKED = "the text is empty, or the model has no attention (arch rnn keeps the source in one vector)"
 
 Ids = tuple[int, ...]
 Progress = Callable[[int], None]  # told how many more texts are done
@@ -150,6 +153,19 @@ class Translation:
         None where nothing looked at anything: empty text, or a model without attention (arch rnn).
         """
         return self.asked().attention(self)
+
+    @cached_property
+    def influence(self) -> "Matrix":
+        """(target words, source words): how much less likely each word becomes when a source word is left out."""
+        return self.asked().influence(self)
+
+    def honesty(self) -> float:
+        """Rank correlation of the attention with the influence: 1, it shows what mattered; 0, it tells nothing."""
+        from softgaze.gaze.honesty import honesty
+
+        if self.attention is None:
+            raise UsageError(f"there is no attention to be honest: {NOTHING_LOOKED}")
+        return honesty(self.attention, self.influence)
 
     def asked(self) -> "Translator":
         """The translator that wrote this."""
@@ -278,6 +294,13 @@ class Translator:
 
         [recording] = record(self.model, self.bundle.tokenizers, [passage_of(translation)])
         return shown(recording, self.choice)
+
+    def influence(self, translation: Translation) -> "Matrix":
+        """(target words, source words): the log-probability each word loses when a source word is left out."""
+        from softgaze.gaze.influence import influences
+
+        [influence] = influences(self.model, self.bundle.tokenizers, [passage_of(translation)])
+        return influence
 
     # --- before the model
 
