@@ -435,3 +435,13 @@ def test_the_map_that_was_stored_is_the_one_that_is_shown(tmp_path):
     attention = load(path, "cpu").translate("the dog").attention
     assert attention.view == choice.view
     assert "chosen by a test: 0.50 on 3 sentences" in attention.shows
+
+
+def test_given_pairs_are_aligned_in_either_direction(model):
+    texts = ["the dog runs.", "", "a cat sees a man."]
+    one = model.align(texts, texts)
+    assert [bool(len(each)) for each in one] == [True, False, True]
+    both = model.align(texts, texts, reverse=model, method="intersection")
+    assert all(each.links == each.turned().links for each in both)
+    with pytest.raises(ValueError, match="zip"):
+        model.align(texts, texts[:1])

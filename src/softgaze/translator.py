@@ -27,7 +27,8 @@ from softgaze.symbols import END
 if TYPE_CHECKING:
     import torch
 
-    from softgaze.gaze import Attention, Choice, Passage
+    from softgaze.gaze import Alignment, Attention, Choice, Passage
+    from softgaze.gaze.aligner import Aligner
     from softgaze.gaze.recording import Matrix
     from softgaze.models import Seq2Seq
     from softgaze.search import Hypothesis, Rules
@@ -301,6 +302,21 @@ class Translator:
 
         [influence] = influences(self.model, self.bundle.tokenizers, [passage_of(translation)])
         return influence
+
+    def aligner(self, reverse: "Translator | None" = None, **options: Any) -> "Aligner":
+        """What links the words of given pairs, with the `reverse` model if there is one; options are `Aligner`'s."""
+        from softgaze.gaze.aligner import Aligner
+        from softgaze.gaze.choice import Looker
+
+        both = [Looker(each.model, each.bundle.tokenizers, each.choice) for each in (self, reverse) if each]
+        return Aligner(both[0], both[1] if reverse else None, **options)
+
+    def align(
+        self, sources: Sequence[str], targets: Sequence[str], reverse: "Translator | None" = None, **options: Any
+    ) -> "list[Alignment]":
+        """Which words of each source mean which of its target; the map is chosen on these pairs if none is stored."""
+        pairs = list(zip(sources, targets, strict=True))
+        return self.aligner(reverse, **options).measured(pairs).align(pairs)
 
     # --- before the model
 
