@@ -63,7 +63,9 @@ def measure_alone(name: str, length: int, threads: int) -> dict[str, float] | st
     """In a fresh process with limits; what went wrong in a few words, if it did."""
     command = [sys.executable, "-m", "benchmarks.lengths", "--one", name, "--length", str(length)]
     try:
-        done = subprocess.run([*command, "--threads", str(threads)], capture_output=True, text=True, timeout=2 * SECONDS)
+        done = subprocess.run(
+            [*command, "--threads", str(threads)], capture_output=True, text=True, timeout=2 * SECONDS
+        )
     except subprocess.TimeoutExpired:
         return f"over {2 * SECONDS} s"
     if done.returncode:

@@ -8,7 +8,19 @@ import torch
 from safetensors.torch import load_file, save
 
 from bundles import SMALL, describe, lines, make_bundle, tiny_bundle, tokenizer
-from softgaze.bundle import CONFIG, DETECTOR, JOINT, MANIFEST, SOURCE, TARGET, WEIGHTS, Bundle, Tokenizers, save_bundle
+from softgaze.bundle import (
+    CONFIG,
+    DETECTOR,
+    JOINT,
+    MANIFEST,
+    SOURCE,
+    TARGET,
+    WEIGHTS,
+    Bundle,
+    Tokenizers,
+    add_facts,
+    save_bundle,
+)
 from softgaze.data.tokens import train_tokenizer
 from softgaze.errors import DataError, SoftgazeError
 from softgaze.files import sha256_of
@@ -76,6 +88,15 @@ def test_saving_again_replaces_the_bundle(tmp_path):
     make_bundle(tmp_path, max_length=77)
     assert Bundle.open(tmp_path).description.max_length == 77
     assert not list(tmp_path.glob(".*"))
+
+
+def test_a_fact_can_be_added_and_nothing_else_changes(tmp_path):
+    path = make_bundle(tmp_path / "model")
+    before = Bundle.open(path)
+    add_facts(path, {"attention": {"layer": 1}})
+    after = Bundle.open(path)
+    assert after.facts == before.facts | {"attention": {"layer": 1}}
+    assert (after.files, after.description) == (before.files, before.description)
 
 
 def test_nothing_but_the_named_files_is_written():

@@ -1,15 +1,19 @@
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from itertools import islice, product
 
+import numpy
 import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 import softgaze
 from bundles import SMALL, copier, describe, lines, make_bundle, tiny_bundle, tokenizer
+from softgaze.bundle import ATTENTION, add_facts
 from softgaze.data.tokens import normalise
 from softgaze.errors import DataError, UsageError
+from softgaze.gaze import Choice, View
+from softgaze.gaze.words import END_MARK
 from softgaze.symbols import END
 from softgaze.translator import (
     CONTROLS,
@@ -364,3 +368,80 @@ def test_to_dict_is_json(copy):
     assert record["text"] == "the dog"
     assert len(record["alternatives"]) == 1
     assert set(record["alternatives"][0]) == {"text", "score", "log_probability", "finished", "tokens"}
+
+
+# --- looking once more
+
+
+def looked(found):
+    """Everything a translation says, but not where it looked."""
+    return [(each.text, each.score, each.tokens, each.parts) for each in (found, *found.alternatives)]
+
+
+@pytest.mark.parametrize("options", [{"beam": 4, "nbest": 4}, {"nbest": 3, "sampling": Sampling(seed=3)}])
+def test_asking_for_attention_changes_nothing(model, options):
+    asked, plain = (model.translate("the small dog sees a cat.", **options) for _ in range(2))
+    for each in (asked, *asked.alternatives):
+        assert each.attention is each.attention
+    assert looked(asked) == looked(plain)
+    assert asked == plain
+    assert looked(model.translate("the small dog sees a cat.", **options)) == looked(plain)
+
+
+def test_every_hypothesis_of_a_beam_has_a_map_of_its_own(model):
+    found = model.translate("the small dog sees a cat.", beam=4, nbest=4)
+    maps = [each.attention for each in (found, *found.alternatives)]
+    for each, attention in zip((found, *found.alternatives), maps, strict=True):
+        assert attention.subwords().target == (*each.tokens, END_MARK)
+        assert attention.source == ("the", "small", "dog", "sees", "a", "cat.", END_MARK)
+        assert numpy.allclose(attention.weights.sum(axis=1), 1, atol=1e-5)
+    assert len({each.weights.tobytes() for each in maps}) == len(maps)
+
+
+def test_a_split_text_has_one_map_of_all_its_parts(model):
+    found = model.translate(LONG)
+    attention = found.attention
+    assert len(found.parts) > 1
+    assert [word for word in attention.source if word != END_MARK] == LONG.split()
+    assert attention.source.count(END_MARK) == attention.target.count(END_MARK) == len(found.parts)
+
+
+def test_what_nobody_looked_at_has_no_map(model, copy):
+    assert model.translate("").attention is None
+    assert copy.translate("the dog").attention is None
+    with pytest.raises(UsageError, match="no attention to be honest"):
+        copy.translate("the dog").honesty()
+
+
+def test_a_translation_that_knows_no_model_says_so(model):
+    alone = replace(model.translate("the dog"), translator=None)
+    with pytest.raises(UsageError, match=r"Translator\.attention"):
+        _ = alone.attention
+    assert model.attention(alone) is not None
+
+
+def test_honesty_is_a_correlation_and_influence_has_a_number_for_every_pair_of_words(model):
+    found = model.translate("the small dog sees a cat.")
+    assert found.influence.shape == (len(found.text.split()), 6)
+    assert -1 <= found.honesty() <= 1
+
+
+def test_the_map_that_was_stored_is_the_one_that_is_shown(tmp_path):
+    path = make_bundle(tmp_path / "model")
+    assert load(path, "cpu").choice is None
+    assert "chosen" not in load(path, "cpu").translate("the dog").attention.shows
+    choice = Choice(View(layer=0, head=1, rows="reading"), 0.5, "a test", 3)
+    add_facts(path, {ATTENTION: choice.to_dict()})
+    attention = load(path, "cpu").translate("the dog").attention
+    assert attention.view == choice.view
+    assert "chosen by a test: 0.50 on 3 sentences" in attention.shows
+
+
+def test_given_pairs_are_aligned_in_either_direction(model):
+    texts = ["the dog runs.", "", "a cat sees a man."]
+    one = model.align(texts, texts)
+    assert [bool(len(each)) for each in one] == [True, False, True]
+    both = model.align(texts, texts, reverse=model, method="intersection")
+    assert all(each.links == each.turned().links for each in both)
+    with pytest.raises(ValueError, match="zip"):
+        model.align(texts, texts[:1])

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 CONFIG, WEIGHTS, MANIFEST, DETECTOR = "config.yaml", "model.safetensors", "manifest.json", "detector.json"
+ATTENTION = "attention"  # the fact that says which map of the model to show
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
 
 
@@ -163,6 +164,18 @@ def save_bundle(
         write_bytes(path / name, content)
     files = {name: {"sha256": sha256_of(path / name), "bytes": len(content)} for name, content in contents.items()}
     manifest = {"format": FORMAT, "softgaze": __version__, "files": files, "facts": facts}
+    write_manifest(path, manifest)
+
+
+def add_facts(path: Path, facts: dict[str, Any]) -> None:
+    """Say more about a bundle that is there already; nothing else of it changes."""
+    manifest = read_manifest(path)
+    manifest["facts"] |= facts
+    write_manifest(path, manifest)
+
+
+def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
+    """In one move."""
     write_text(path / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
 
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, overload
 
 import numpy
 
-from softgaze.bundle import Bundle, Description
+from softgaze.bundle import ATTENTION, Bundle, Description
 from softgaze.data.batches import cut_by_budget
 from softgaze.data.tokens import Tokenizer, normalise
 from softgaze.devices import need_torch, pick_device
@@ -27,13 +27,17 @@ from softgaze.symbols import END
 if TYPE_CHECKING:
     import torch
 
-    from softgaze.gaze import Attention
+    from softgaze.gaze import Alignment, Attention, Choice, Passage
+    from softgaze.gaze.aligner import Aligner
+    from softgaze.gaze.recording import Matrix
     from softgaze.models import Seq2Seq
     from softgaze.search import Hypothesis, Rules
 
 WINDOW = 2048  # lines of a stream sorted by length together: enough for little padding, little enough to wait for
 
 CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), " ")  # not text: line ends, NUL, terminal escapes
+
+NOTHING_LOOKED = "the text is empty, or the model has no attention (arch rnn keeps the source in one vector)"
 
 Ids = tuple[int, ...]
 Progress = Callable[[int], None]  # told how many more texts are done
@@ -141,6 +145,34 @@ class Translation:
     score: float  # what alternatives are ranked by: log-probability / length^α; higher is better, 0 is certain
     parts: tuple[Part, ...] = field(repr=False)  # what the model read and wrote; none for empty text
     alternatives: tuple["Translation", ...] = ()  # the next best, best first; of samples, in the order drawn
+    translator: "Translator | None" = field(default=None, repr=False, compare=False)  # who can look once more
+
+    @cached_property
+    def attention(self) -> "Attention | None":
+        """Where each word looked; recorded when first asked for, which changes nothing.
+
+        None where nothing looked at anything: empty text, or a model without attention (arch rnn).
+        """
+        return self.asked().attention(self)
+
+    @cached_property
+    def influence(self) -> "Matrix":
+        """(target words, source words): how much less likely each word becomes when a source word is left out."""
+        return self.asked().influence(self)
+
+    def honesty(self) -> float:
+        """Rank correlation of the attention with the influence: 1, it shows what mattered; 0, it tells nothing."""
+        from softgaze.gaze.honesty import honesty
+
+        if self.attention is None:
+            raise UsageError(f"there is no attention to be honest: {NOTHING_LOOKED}")
+        return honesty(self.attention, self.influence)
+
+    def asked(self) -> "Translator":
+        """The translator that wrote this."""
+        if self.translator is None:
+            raise UsageError("this translation knows no model to look with; give it to Translator.attention")
+        return self.translator
 
     @property
     def tokens(self) -> tuple[str, ...]:
@@ -251,16 +283,44 @@ class Translator:
         for text, readings in zip(texts, split, strict=True):
             yield self.assemble(text, [(each.ids, next(found)) for each in readings], search)
 
-    def attention(self, translation: Translation) -> "list[Attention]":
-        """Where each part of a translation looked: the model is run once more over its own output, and only watches.
+    # --- looking once more
 
-        A model without attention has nothing to show: the list is empty.
-        """
-        from softgaze.gaze import record
+    @cached_property
+    def choice(self) -> "Choice | None":
+        """The map that was measured to show best what this model looks at; None in a bundle that nobody measured."""
+        from softgaze.gaze import Choice
 
-        tokenizers = self.bundle.tokenizers
-        maps = [record(self.model, tokenizers, part.source_ids[:-1], part.target_ids) for part in translation.parts]
-        return [each for each in maps if each is not None]
+        stored = self.bundle.facts.get(ATTENTION)
+        return Choice.from_dict(stored) if stored else None
+
+    def attention(self, translation: Translation) -> "Attention | None":
+        """Where a translation looked: the model is run once more over its own output, and only watches."""
+        from softgaze.gaze.watching import record, shown
+
+        [recording] = record(self.model, self.bundle.tokenizers, [passage_of(translation)])
+        return shown(recording, self.choice)
+
+    def influence(self, translation: Translation) -> "Matrix":
+        """(target words, source words): the log-probability each word loses when a source word is left out."""
+        from softgaze.gaze.influence import influences
+
+        [influence] = influences(self.model, self.bundle.tokenizers, [passage_of(translation)])
+        return influence
+
+    def aligner(self, reverse: "Translator | None" = None, **options: Any) -> "Aligner":
+        """What links the words of given pairs, with the `reverse` model if there is one; options are `Aligner`'s."""
+        from softgaze.gaze.aligner import Aligner
+        from softgaze.gaze.choice import Looker
+
+        both = [Looker(each.model, each.bundle.tokenizers, each.choice) for each in (self, reverse) if each]
+        return Aligner(both[0], both[1] if reverse else None, **options)
+
+    def align(
+        self, sources: Sequence[str], targets: Sequence[str], reverse: "Translator | None" = None, **options: Any
+    ) -> "list[Alignment]":
+        """Which words of each source mean which of its target; the map is chosen on these pairs if none is stored."""
+        pairs = list(zip(sources, targets, strict=True))
+        return self.aligner(reverse, **options).measured(pairs).align(pairs)
 
     # --- before the model
 
@@ -339,7 +399,7 @@ class Translator:
         """Parts joined to one text."""
         space = "" if is_unspaced(self.bundle.description.target_language) else " "
         written = space.join(filter(None, (self.written(part.target_ids) for part in parts)))
-        return Translation(text, written, combined_score(parts, search.length_penalty), parts)
+        return Translation(text, written, combined_score(parts, search.length_penalty), parts, translator=self)
 
     def written(self, ids: Ids) -> str:
         """The text of target ids: one line, safe to print, whatever bytes a model spells that has learnt little."""
@@ -359,6 +419,14 @@ def windows(lines: Iterable[str], size: int) -> Iterator[tuple[list[str], Softga
         if not block:
             return
         yield block, None
+
+
+def passage_of(translation: Translation) -> "Passage":
+    """A translation as `gaze` records it."""
+    from softgaze.gaze.watching import Passage, Spoken
+
+    parts = tuple(Spoken(part.source_ids[:-1], part.target_ids) for part in translation.parts)
+    return Passage(translation.source, translation.text, parts)
 
 
 def source_ids(ids: Iterable[int]) -> Ids:

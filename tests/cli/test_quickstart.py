@@ -36,7 +36,7 @@ def test_the_commands_it_suggests_work(place):
         for line in quickstart(place, "--steps", "6").stdout.split("Try next:")[1].strip().split("\n")
         if "your." not in line
     ]
-    assert len(suggested) == 3
+    assert len(suggested) == 4
     for line in suggested:
         command = line.replace("softgaze", f"{sys.executable} -m softgaze", 1)
         result = subprocess.run(command, shell=True, capture_output=True, text=True, timeout=120)

@@ -1,53 +1,235 @@
-"""Maps keep their meaning when subwords become words: rows still sum to 1."""
+"""Maps keep their meaning from view to view: rows sum to 1, words are whole, predicting is reading one step on."""
+
+from dataclasses import FrozenInstanceError
 
 import numpy
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softgaze.gaze.attention import END_MARK, Attention, group_words, join_pieces
+from maps import SOURCE, TARGET, random_attention, random_recording
+from softgaze.gaze import Alignment, Attention, Choice, View
+from softgaze.gaze.attention import sharpest
+from softgaze.gaze.words import BEGIN_MARK, END_MARK
 
-pieces = st.lists(st.sampled_from(["▁a", "b", "▁학", "교", "<0xEA>"]), min_size=1, max_size=8)
-
-
-def some_map(source, target, seed=0):
-    weights = numpy.random.default_rng(seed).dirichlet(numpy.ones(len(source)), len(target))
-    return Attention(tuple(source), tuple(target), weights, "a test")
-
-
-@given(source=pieces, target=pieces)
-def test_words_keep_rows_summing_to_one(source, target):
-    words = some_map([*source, END_MARK], [*target, END_MARK]).words()
-    assert numpy.allclose(words.weights.sum(axis=1), 1)
-    assert words.weights.shape == (len(words.target), len(words.source))
-
-
-@given(source=pieces)
-def test_every_piece_belongs_to_exactly_one_word(source):
-    groups = group_words([*source, END_MARK])
-    assert [place for group in groups for place in group] == list(range(len(source) + 1))
-    assert groups[-1] == [len(source)]
+views = st.builds(
+    View,
+    kind=st.sampled_from(["cross", "encoder", "decoder"]),
+    layer=st.sampled_from([None, 0, 2]),
+    head=st.sampled_from([None, 0, 1]),
+    rows=st.sampled_from(["predicting", "reading"]),
+    measure=st.sampled_from(["weights", "norms", "rollout"]),
+    unit=st.sampled_from(["words", "subwords"]),
+)
+HAND = Attention.of(["the", "dog", "runs", END_MARK], ["der", "hund", "der", END_MARK], numpy.eye(4)[[0, 1, 0, 3]])
 
 
-def test_words_sum_over_source_pieces_and_average_over_target_pieces():
-    weights = numpy.array([[0.1, 0.2, 0.7], [0.3, 0.4, 0.3]])
-    words = Attention(("▁do", "g", "▁runs"), ("▁hu", "nd"), weights, "a test").words()
-    assert words.source == ("dog", "runs")
-    assert words.target == ("hund",)
-    assert numpy.allclose(words.weights, [[0.5, 0.5]])
+# --- views
 
 
-def test_bytes_spell_their_character():
-    assert join_pieces(["▁", "<0xED>", "<0x95>", "<0x99>"]) == "학"
+@given(views)
+def test_rows_sum_to_one_in_every_view(view):
+    attention = Attention(random_recording(), view)
+    assert attention.weights.shape == (len(attention.target), len(attention.source))
+    assert numpy.allclose(attention.weights.sum(axis=1), 1)
+
+
+@given(views)
+def test_words_of_subwords_keep_the_mass_of_every_word(view):
+    pieces, words = (Attention(random_recording(), view).__getattribute__(unit)() for unit in ("subwords", "words"))
+    for place, label in enumerate(words.column_labels):
+        columns = [number for number, piece in enumerate(pieces.column_labels) if piece.places[0] in label.places]
+        for row, output in enumerate(words.row_labels):
+            rows = [number for number, piece in enumerate(pieces.row_labels) if piece.places[0] in output.places]
+            expected = pieces.weights[numpy.ix_(rows, columns)].sum(1).mean()
+            assert words.weights[row, place] == pytest.approx(expected)
+
+
+def test_words_are_those_of_the_texts():
+    words = random_attention()
+    assert tuple(word for word in words.source if word != END_MARK) == tuple(SOURCE.split())
+    assert tuple(word for word in words.target if word != END_MARK) == tuple(TARGET.split())
+    assert words.subwords().source[:4] == ("▁the", "▁do", "g", END_MARK)
+
+
+def test_reading_is_predicting_one_step_later():
+    predicting = random_attention(unit="subwords")
+    reading = predicting.reading()
+    assert reading.target == tuple(piece for piece in predicting.target if piece != END_MARK)
+    following = [place + 1 for place, piece in enumerate(predicting.target) if piece != END_MARK]
+    assert numpy.allclose(reading.weights, predicting.weights[following])
+    assert numpy.allclose(reading.predicting().weights, predicting.weights)
+
+
+def test_an_encoder_has_one_meaning_of_rows():
+    encoder = random_attention().encoder()
+    assert encoder.source == encoder.target
+    assert numpy.allclose(encoder.reading().weights, encoder.weights)
+
+
+def test_a_decoder_looks_at_what_it_has_read_and_never_ahead():
+    decoder = random_attention(unit="subwords").decoder()
+    assert decoder.source[:3] == (BEGIN_MARK, "▁개", "가")
+    assert numpy.allclose(numpy.triu(decoder.weights, 1), 0, atol=1e-6)
+
+
+def test_a_map_without_an_end_has_rows_of_one_meaning():
+    with pytest.raises(ValueError, match="only one meaning"):
+        _ = Attention.of(["a"], ["x"], [[1.0]]).reading().weights
+
+
+def test_layers_heads_means_and_measures_are_found_by_their_names():
+    attention = random_attention(unit="subwords")
+    stack = attention.recording.parts[0].cross
+    rows, columns = stack.weights.shape[2:]
+
+    def first(found):
+        return found.weights[:rows, :columns]
+
+    assert numpy.allclose(first(attention.layer(2)), stack.weights[2].mean(0))
+    assert numpy.allclose(first(attention.layer(2).head(1, 0)), stack.weights[1, 0])
+    assert numpy.allclose(first(attention.layer(2).mean()), stack.weights.mean((0, 1)))
+    assert numpy.allclose(first(attention.norms().plain()), first(attention))
+    assert not numpy.allclose(first(attention.norms()), first(attention))
+    assert attention.rollout().layer(1).view.measure == "weights"
+    assert attention.norms().layer(1).view.measure == "norms"
+
+
+@pytest.mark.parametrize("ask", [lambda a: a.layer(3), lambda a: a.head(0, 2), lambda a: HAND.encoder()])
+def test_what_is_not_there_is_refused_when_asked_for(ask):
+    with pytest.raises(ValueError, match="no "):
+        ask(random_attention())
+
+
+def test_nothing_can_be_changed():
+    attention = random_attention()
+    with pytest.raises(FrozenInstanceError):
+        attention.view = View(layer=1)
+    with pytest.raises(ValueError, match="read-only"):
+        attention.weights[0, 0] = 1
+    before = attention.weights.copy()
+    attention.layer(1).norms().subwords().to_numpy()[:] = 0
+    assert numpy.array_equal(attention.weights, before)
+
+
+def test_a_choice_is_named_only_where_it_is_shown():
+    choice = Choice(View(layer=1, rows="reading"), 0.75, "influence", 24)
+    chosen = Attention(random_recording(), choice.view, choice)
+    assert "chosen by influence: 0.75" in chosen.shows
+    assert "chosen by influence" in chosen.subwords().shows
+    assert "chosen" not in chosen.predicting().shows
+    assert "chosen" in chosen.predicting().reading().shows
+
+
+def test_the_sharpest_layer_is_the_one_that_looks_at_least():
+    sharp, flat = numpy.eye(3)[[0, 1, 2]], numpy.full((3, 3), 1 / 3)
+    attention = Attention.of("abc", "xyz", numpy.stack([[flat], [sharp], [flat]]))
+    assert sharpest(attention.recording) == View(layer=1)
+
+
+# --- numbers
 
 
 def test_entropy_is_zero_on_one_thing_and_log_of_all_when_spread():
-    sharp = Attention(("▁a", "▁b"), ("▁x",), numpy.array([[1.0, 0.0]]), "a test")
-    flat = Attention(("▁a", "▁b"), ("▁x",), numpy.array([[0.5, 0.5]]), "a test")
-    assert sharp.entropy() == 0
-    assert flat.entropy() == pytest.approx(numpy.log(2))
+    attention = Attention.of(["a", "b"], ["x", "y"], [[1.0, 0.0], [0.5, 0.5]])
+    assert attention.entropy() == pytest.approx([0, numpy.log(2)])
+
+
+def test_coverage_counts_the_looks_of_words_and_finds_what_nobody_used():
+    assert HAND.coverage().tolist() == [2, 1, 0, 0]
+
+
+def test_the_sink_is_what_goes_to_the_end():
+    assert HAND.sink == pytest.approx(1 / 4)
+    assert Attention.of(["a", END_MARK], ["x"], [[0.3, 0.7]]).sink == pytest.approx(0.7)
+
+
+def test_a_word_tells_where_it_looked_most_first():
+    attention = Attention.of(["a", "b", "a"], ["x"], [[0.2, 0.5, 0.3]])
+    assert attention["x"] == pytest.approx({"b": 0.5, "a": 0.5})
+    assert HAND["hund"]["dog"] == 1
+    assert next(iter(HAND[0])) == "the"
+
+
+def test_a_repeated_or_unknown_word_is_answered_with_what_to_ask():
+    with pytest.raises(KeyError, match=r"2 times; give its number, one of \[0, 2\]"):
+        HAND["der"]
+    with pytest.raises(KeyError, match="did you mean hund"):
+        HAND["hunt"]
+
+
+def test_subwords_are_found_with_and_without_their_space():
+    pieces = random_attention().subwords()
+    assert pieces["▁school"] == pieces["school"]
+
+
+def test_top_gives_the_most_looked_at_of_each_row():
+    attention = Attention.of(["a", "b", "c"], ["x"], [[0.2, 0.5, 0.3]])
+    assert attention.top(2) == [("x", [("b", 0.5), ("c", pytest.approx(0.3))])]
+    assert len(attention.top(9)[0][1]) == 3
+
+
+def test_comparing_measures_what_moved():
+    first = Attention.of(["a", "b"], ["x", "y"], [[1.0, 0.0], [0.5, 0.5]])
+    second = Attention.of(["a", "b"], ["x", "y"], [[0.0, 1.0], [0.75, 0.25]])
+    found = first.compare(second)
+    assert found.rows == pytest.approx((1, 0.25))
+    assert (found.distance, found.same_top) == (pytest.approx(0.625), 0.5)
+    assert numpy.allclose(found.difference, second.weights - first.weights)
+    assert first.compare(first).distance == 0
+
+
+def test_maps_with_and_without_the_row_of_the_end_can_be_compared():
+    attention = random_attention()
+    assert attention.compare(attention.reading()).distance > 0
+    assert attention.subwords().compare(attention).distance == 0
+
+
+def test_maps_of_different_sentences_cannot_be_compared():
+    with pytest.raises(ValueError, match="same source and output"):
+        HAND.compare(random_attention())
+
+
+# --- alignments
+
+
+def test_links_are_counted_over_words_without_the_end():
+    assert str(HAND.alignment()) == "0-0 0-2 1-1"
+
+
+def test_the_end_never_takes_a_link_but_counts_towards_a_threshold():
+    attention = Attention.of(["a", "b", END_MARK], ["x", "y"], [[0.1, 0.2, 0.7], [0.5, 0.5, 0.0]])
+    assert str(attention.alignment()) == "0-1 1-0"
+    assert str(attention.alignment(threshold=0.3)) == "0-1 1-1"
+
+
+def test_a_higher_threshold_never_adds_a_link():
+    attention = random_attention()
+    low, high = attention.alignment(threshold=0.1), attention.alignment(threshold=0.3)
+    assert high.links <= low.links
+
+
+@given(views)
+def test_links_do_not_depend_on_words_or_subwords_being_shown(view):
+    attention = Attention(random_recording(), view)
+    assert attention.words().alignment() == attention.subwords().alignment()
+
+
+def test_a_word_that_looked_nowhere_has_no_link():
+    assert Attention.of(["a"], ["x", "y"], [[0.0], [1.0]]).alignment() == Alignment(frozenset({(0, 1)}))
+
+
+@pytest.mark.parametrize("threshold", [0, -1, 1.5])
+def test_impossible_thresholds_are_refused(threshold):
+    with pytest.raises(ValueError, match="threshold"):
+        HAND.alignment(threshold)
 
 
 def test_weights_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="do not fit"):
-        Attention(("▁a",), ("▁x",), numpy.ones((2, 2)), "a test")
+        Attention.of(["a"], ["x"], numpy.ones((2, 2)))
+
+
+def test_it_prints_as_a_heat_map():
+    assert str(HAND).splitlines()[0].split() == list(HAND.source)
+    assert "3 × 3" in repr(Attention.of("abc", "xyz", numpy.eye(3)))

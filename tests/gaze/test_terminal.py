@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from rich.cells import cell_len
 
-from softgaze.gaze.attention import Attention
+from softgaze.gaze import Attention
 from softgaze.gaze.terminal import GAP, SHADES, heat_map
 
 words = st.lists(st.sampled_from(["a", "school", "학교에", "가요.", "日本", "⏎"]), min_size=1, max_size=12)
@@ -15,7 +15,7 @@ words = st.lists(st.sampled_from(["a", "school", "학교에", "가요.", "日本
 def identity(source, target):
     weights = numpy.zeros((len(target), len(source)))
     weights[numpy.arange(len(target)), numpy.arange(len(target)) % len(source)] = 1
-    return Attention(tuple(source), tuple(target), weights, "a test")
+    return Attention.of(source, target, weights)
 
 
 @given(source=words, target=words)
@@ -45,5 +45,5 @@ def test_narrow_terminals_get_every_column_in_blocks(source, target, width):
 
 @pytest.mark.parametrize(("weight", "shade"), [(0.0, " "), (0.1, "░"), (0.3, "▒"), (0.5, "▓"), (0.9, "█")])
 def test_more_is_darker(weight, shade):
-    attention = Attention(("a", "b"), ("x",), numpy.array([[weight, 1 - weight]]), "a test")
+    attention = Attention.of(["a", "b"], ["x"], [[weight, 1 - weight]])
     assert heat_map(attention, width=80).split("\n")[1][3] == shade

@@ -14,7 +14,16 @@ from typer.core import TyperGroup
 from softgaze import __version__
 from softgaze.errors import ResourceError, SoftgazeError, UsageError, did_you_mean
 
-COMMANDS = ("quickstart", "check", "train", "translate", "evaluate", "info", "phrasebook")  # in the order of the help
+COMMANDS = (
+    "quickstart",
+    "check",
+    "train",
+    "translate",
+    "evaluate",
+    "align",
+    "info",
+    "phrasebook",
+)  # in the order of the help
 INTERRUPTED = 130
 
 

@@ -80,8 +80,8 @@ def show_attention(translator: "Translator", sources: list[str]) -> None:
     for source in pick_varied(sources):
         found = translator.translate(source)
         typer.echo(f"\n{source}\n{found.text}\n")
-        for look in translator.attention(found):
-            typer.echo(f"{look}\n  ({look.shows})\n")
+        if found.attention is not None:
+            typer.echo(f"{found.attention}\n  ({found.attention.shows})\n")
 
 
 def pick_varied(sources: list[str]) -> list[str]:
@@ -95,6 +95,7 @@ def next_steps(model: Path, data: Path) -> str:
     return f"""Try next:
   softgaze translate {model} "Minsu bought a red bag at the market."
   softgaze evaluate {model} --test {data}/test.en {data}/test.ko
+  softgaze align {model} {data}/test.en {data}/test.ko --gold {data}/test.gold --gold-base 0
   softgaze info {model}
   softgaze check your.en your.de                                  # is your own text fit to train on?
   softgaze train --train your.en your.de --out runs/mine          # your own translator"""

@@ -1,68 +1,298 @@
 """One map of where each output looked: its tokens, its weights, and what exactly is shown.
 
-Knows nothing of models: `record` makes these, `terminal` draws them.
+Knows nothing of models: `watching` makes recordings, of which this is a view; `terminal` draws it, `stored` keeps it.
+Every method returns a new object, or a number.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy
-import numpy.typing
 
-Matrix = numpy.typing.NDArray[numpy.float64]
+from softgaze.errors import did_you_mean
+from softgaze.gaze.alignment import Alignment
+from softgaze.gaze.recording import Array, Matrix, Part, Recording, Stack
+from softgaze.gaze.view import Choice, View
+from softgaze.gaze.words import WORD_START, Label, Side
 
-WORD_START = "▁"
-END_MARK = "⏎"  # stands for the end of the sentence, which is looked at like any word
+
+class Comparison(NamedTuple):
+    """How far two maps of the same sentence are apart."""
+
+    distance: float  # mean over words of what would have to move, 0 (the same) to 1
+    same_top: float  # share of words that look most at the same thing
+    rows: tuple[float, ...]  # the distance of each word
+    difference: Matrix  # the other map less this one, (words, columns)
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Attention:
-    """Weights (T, S): row t is where the model looked while predicting output t. Rows sum to 1."""
+    """Weights (T, S) over `source`, a row for each of `target`; rows sum to 1. `shows` says which map this is.
 
-    source: tuple[str, ...]
-    target: tuple[str, ...]
-    weights: Matrix
-    shows: str  # which attention this is, in words
+    (Rows of Luong's local-p attention sum to less: its window lowers weights after the softmax.)
+    """
 
-    def __post_init__(self) -> None:
-        wanted = (len(self.target), len(self.source))
-        if self.weights.shape != wanted:
-            raise ValueError(f"weights of {self.weights.shape} do not fit {wanted[0]} outputs × {wanted[1]} inputs")
+    recording: Recording
+    view: View
+    choice: Choice | None = None  # what a measurement found best, shown or not
+
+    @classmethod
+    def of(cls, source: Sequence[str], target: Sequence[str], weights: Any) -> "Attention":
+        """From words and weights of one's own: (T, S), or (H, T, S), or (L, H, T, S). An END is written "⏎"."""
+        stack = numpy.asarray(weights, dtype=numpy.float32)
+        stack = stack.reshape((1,) * (4 - stack.ndim) + stack.shape)  # (L, H, T, S)
+        norms: Array = numpy.ones((*stack.shape[:2], stack.shape[3]), dtype=numpy.float32)
+        return cls(Recording(Side.plain(source), Side.plain(target), (Part(Stack(stack, norms)),)), View())
+
+    # --- what is shown
+
+    @cached_property
+    def row_labels(self) -> list[Label]:
+        """What each row stands for."""
+        labels = self.labels(self.recording.source if self.view.kind == "encoder" else self.recording.target)
+        if not self.view.is_shifted:
+            return labels
+        rows = len(self.recording.target.pieces)
+        read = [
+            each._replace(places=tuple(place + 1 for place in each.places)) for each in labels if each.word is not None
+        ]
+        if any(place >= rows for label in read for place in label.places):
+            raise ValueError("this map has no row for the end of the sentence, so its rows have only one meaning")
+        return read
+
+    @cached_property
+    def column_labels(self) -> list[Label]:
+        """What each column stands for."""
+        recording = self.recording
+        return self.labels(recording.target.as_read() if self.view.kind == "decoder" else recording.source)
+
+    def labels(self, side: Side) -> list[Label]:
+        """In the unit of the view."""
+        return side.whole_words() if self.view.unit == "words" else side.subwords()
+
+    @property
+    def source(self) -> tuple[str, ...]:
+        """What was looked at: the words, or subwords, of the columns."""
+        return tuple(label.text for label in self.column_labels)
+
+    @property
+    def target(self) -> tuple[str, ...]:
+        """What looked: the words, or subwords, of the rows."""
+        return tuple(label.text for label in self.row_labels)
+
+    @cached_property
+    def weights(self) -> Matrix:
+        """(T, S). Pieces of a word are summed as columns and averaged as rows, so rows still sum to 1."""
+        pieces = self.recording.map(self.view)
+        rows = membership(self.row_labels, pieces.shape[0])
+        rows = rows / numpy.maximum(rows.sum(axis=1, keepdims=True), 1)
+        weights: Matrix = rows @ pieces @ membership(self.column_labels, pieces.shape[1]).T
+        weights.flags.writeable = False
+        return weights
+
+    @property
+    def rows(self) -> str:
+        """What a row means: "predicting" its word, or "reading" it."""
+        return self.view.rows
+
+    @property
+    def shows(self) -> str:
+        """Which map this is, in words, for every figure."""
+        text = self.view.describe(*self.recording.size(self.view.kind))
+        chosen = self.choice is not None and replace(self.choice.view, unit=self.view.unit) == self.view
+        return f"{text}; {self.choice.describe()}" if chosen and self.choice else text
+
+    # --- other views of the same recording
 
     def words(self) -> "Attention":
-        """Subwords joined to words: summed over source pieces, averaged over target pieces, so rows still sum to 1."""
-        rows, columns = group_words(self.target), group_words(self.source)
-        summed = numpy.stack([self.weights[:, group].sum(axis=1) for group in columns], axis=1)
-        merged = numpy.stack([summed[group].mean(axis=0) for group in rows])
-        source = tuple(join_pieces([self.source[place] for place in group]) for group in columns)
-        target = tuple(join_pieces([self.target[place] for place in group]) for group in rows)
-        return replace(self, source=source, target=target, weights=merged)
+        """Words as rows and columns: the whitespace tokens of the text."""
+        return self.seen(unit="words")
 
-    def entropy(self) -> float:
-        """Mean entropy of the rows in nats: 0 looks at one thing, log S at everything alike."""
+    def subwords(self) -> "Attention":
+        """Pieces of words as rows and columns, as the model has them."""
+        return self.seen(unit="subwords")
+
+    def predicting(self) -> "Attention":
+        """The row of a word is where the model looked to predict it."""
+        return self.seen(rows="predicting")
+
+    def reading(self) -> "Attention":
+        """The row of a word is where the model looked right after reading it, to predict the one that follows."""
+        return self.seen(rows="reading")
+
+    def layer(self, number: int) -> "Attention":
+        """The mean of a layer's heads."""
+        return self.seen(layer=number, head=None, measure=self.plain_measure)
+
+    def head(self, layer: int, head: int) -> "Attention":
+        """One head of one layer."""
+        return self.seen(layer=layer, head=head, measure=self.plain_measure)
+
+    def mean(self) -> "Attention":
+        """The mean of all layers and heads."""
+        return self.seen(layer=None, head=None, measure=self.plain_measure)
+
+    def rollout(self) -> "Attention":
+        """Weights followed through all layers down to the words (Abnar & Zuidema 2020)."""
+        return self.seen(layer=None, head=None, measure="rollout")
+
+    def norms(self) -> "Attention":
+        """Weights times the lengths of the values: a large weight on nothing is nothing (Kobayashi 2020)."""
+        return self.seen(measure="norms")
+
+    def plain(self) -> "Attention":
+        """Weights as the model has them."""
+        return self.seen(measure="weights")
+
+    def cross(self) -> "Attention":
+        """Where the decoder looked at the source."""
+        return self.of_kind("cross")
+
+    def encoder(self) -> "Attention":
+        """Which words of the source looked at each other."""
+        return self.of_kind("encoder")
+
+    def decoder(self) -> "Attention":
+        """Which words of the output were looked at while writing it."""
+        return self.of_kind("decoder")
+
+    def of_kind(self, kind: str) -> "Attention":
+        """Another kind of attention; its layers are others, so the mean of all comes first."""
+        return self if kind == self.view.kind else self.seen(kind=kind, layer=None, head=None)
+
+    @property
+    def plain_measure(self) -> str:
+        """A rollout knows no single layer."""
+        return "weights" if self.view.measure == "rollout" else self.view.measure
+
+    def seen(self, **changes: Any) -> "Attention":
+        """Another view, which must be there."""
+        other = replace(self, view=replace(self.view, **changes))
+        for part in self.recording.parts[:1]:
+            part.map(other.view)  # a layer, head or kind that is not there is refused here, not when it is drawn
+        return other
+
+    # --- numbers
+
+    def entropy(self) -> Matrix:
+        """Of each row, in nats: 0 looks at one thing, log S at everything alike."""
         logs = numpy.log(numpy.where(self.weights > 0, self.weights, 1.0))
-        return float(-(self.weights * logs).sum(axis=1).mean())
+        entropy: Matrix = -(self.weights * logs).sum(axis=1)
+        return entropy
+
+    def coverage(self) -> Matrix:
+        """Of each column, what all words of the output together looked at it; about 0 was never used."""
+        words = [label.word is not None for label in self.row_labels]
+        covered: Matrix = self.weights[words].sum(axis=0)
+        return covered
+
+    @property
+    def sink(self) -> float:
+        """The mean share of a row that goes to marks (the end of the sentence): looking at nothing in particular."""
+        marks = [label.word is None for label in self.column_labels]
+        return float(self.weights[:, marks].sum(axis=1).mean()) if len(self.weights) else 0.0
+
+    def word_weights(self) -> Matrix:
+        """(target words, source words) without the marks, whatever is shown: what alignments are made of."""
+        words = self.words()
+        rows, columns = ([label.word is not None for label in side] for side in (words.row_labels, words.column_labels))
+        found: Matrix = words.weights[rows][:, columns]
+        return found
+
+    def __getitem__(self, word: str | int) -> dict[str, float]:
+        """Where one output word looked: {source word: weight}, most first; a source word that is repeated adds up."""
+        row = word if isinstance(word, int) else self.row_of(word)
+        looked: dict[str, float] = {}
+        for column in self.weights[row].argsort(kind="stable")[::-1]:
+            name = self.source[column]
+            looked[name] = looked.get(name, 0.0) + float(self.weights[row, column])
+        return looked
+
+    def row_of(self, word: str) -> int:
+        """The only row of a word."""
+        rows = [row for row, text in enumerate(self.target) if word in (text, text.removeprefix(WORD_START))]
+        if not rows:
+            raise KeyError(f"{word!r} is not in the output; {did_you_mean(word, self.target)}")
+        if len(rows) > 1:
+            raise KeyError(f"{word!r} is in the output {len(rows)} times; give its number, one of {rows}")
+        return rows[0]
+
+    def top(self, count: int = 1) -> list[tuple[str, list[tuple[str, float]]]]:
+        """For each output word the `count` it looked at most, with their weights."""
+        order = (-self.weights).argsort(axis=1, kind="stable")[:, :count]
+        return [
+            (word, [(self.source[column], float(self.weights[row, column])) for column in order[row]])
+            for row, word in enumerate(self.target)
+        ]
+
+    def compare(self, other: "Attention") -> Comparison:
+        """With another map of the same sentence, word by word; the row of END, which not every map has, is left out."""
+        mine, theirs = (each.words() for each in (self, other))
+        rows = [[label for label in each.row_labels if label.word is not None] for each in (mine, theirs)]
+        if [label.text for label in rows[0]] != [label.text for label in rows[1]] or mine.source != theirs.source:
+            raise ValueError("only maps of the same source and output can be compared word by word")
+        first, second = (each.weights[[label.word is not None for label in each.row_labels]] for each in (mine, theirs))
+        moved = abs(second - first).sum(axis=1) / 2
+        same = first.argmax(axis=1) == second.argmax(axis=1) if first.size else numpy.ones(0)
+        distance, same_top = (float(moved.mean()), float(same.mean())) if len(moved) else (0.0, 1.0)
+        return Comparison(distance, same_top, tuple(moved.tolist()), second - first)
+
+    def alignment(self, threshold: float | None = None) -> Alignment:
+        """Links (source word, target word), counted from 0 over the words of both texts.
+
+        Each output word is linked to the word it looked at most, or, with a threshold, to all that have so much of it.
+        """
+        weights = self.word_weights()
+        if threshold is None:
+            return Alignment(frozenset((int(each.argmax()), row) for row, each in enumerate(weights) if each.any()))
+        if not 0 < threshold <= 1:
+            raise ValueError(f"a threshold is a share above 0 and at most 1, not {threshold}")
+        return Alignment(frozenset((int(column), int(row)) for row, column in numpy.argwhere(weights >= threshold)))
+
+    # --- leaving softgaze
+
+    def to_numpy(self) -> Matrix:
+        """The weights, as an array of one's own."""
+        return self.weights.copy()
+
+    def to_json(self, path: str | Path | None = None) -> str:
+        """Everything: what is shown, and all other layers and heads; written to `path` if given."""
+        from softgaze.gaze.stored import to_json
+
+        text = to_json(self)
+        if path is not None:
+            Path(path).write_text(text + "\n", encoding="utf-8")
+        return text
+
+    @classmethod
+    def load(cls, path: str | Path) -> "Attention":
+        """From a JSON file, or the JSON inside an HTML or SVG file that softgaze wrote."""
+        from softgaze.gaze.stored import load
+
+        return load(Path(path))
 
     def __str__(self) -> str:
         from softgaze.gaze.terminal import heat_map
 
-        return heat_map(self.words())
+        return heat_map(self)
+
+    def __repr__(self) -> str:
+        return f"<Attention {len(self.target)} × {len(self.source)}: {self.shows}>"
 
 
-def group_words(pieces: Sequence[str]) -> list[list[int]]:
-    """Places of the pieces of each word; a piece with "▁", or the end mark, starts a new one."""
-    groups: list[list[int]] = []
-    for place, piece in enumerate(pieces):
-        if not groups or piece.startswith(WORD_START) or piece == END_MARK:
-            groups.append([])
-        groups[-1].append(place)
-    return groups
+def membership(labels: Sequence[Label], size: int) -> Matrix:
+    """(labels, size) with 1 where a place belongs to a label."""
+    member = numpy.zeros((len(labels), size))
+    for row, label in enumerate(labels):
+        member[row, list(label.places)] = 1
+    return member
 
 
-def join_pieces(pieces: Sequence[str]) -> str:
-    """The word they spell, bytes of characters outside the vocabulary included."""
-    spelled = bytearray()
-    for piece in pieces:
-        is_byte = piece.startswith("<0x") and piece.endswith(">")
-        spelled += bytes([int(piece[3:5], 16)]) if is_byte else piece.replace(WORD_START, "").encode()
-    return spelled.decode(errors="replace")
+def sharpest(recording: Recording) -> View:
+    """The layer whose heads together look at the fewest things: what to show of a model nobody measured."""
+    layers, _ = recording.size("cross")
+    views = [View(layer=layer) for layer in range(layers)]
+    return min(views, key=lambda view: float(Attention(recording, view).entropy().mean()))

@@ -29,6 +29,7 @@ from softgaze.training.checkpoint import (
 )
 from softgaze.training.journal import Journal
 from softgaze.training.listeners import Listener, Listeners, Update, Validation
+from softgaze.training.looking import choose_map
 from softgaze.training.loss import collate, summed_loss
 from softgaze.training.precision import autocast
 from softgaze.training.prepare import Prepared
@@ -284,6 +285,7 @@ class Trainer:
         best = self.progress.best
         if len(names) > 1:
             best = self.try_average(names)
+        choose_map(self.run.path, self.prepared, self.device)
         facts = self.facts() | {
             "best": best,
             "metric": self.config.validation.metric,

@@ -1,0 +1,150 @@
+"""Which map to show of a model: measured on sentence pairs without any gold, never a layer that somebody fixed.
+
+Candidates are all layers × heads (and their mean) × row meanings × weights or norms of the cross-attention. With a
+reverse model, the pair of maps whose links agree best; else the map that points best at the words that mattered.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import product
+
+import numpy
+
+from softgaze.bundle import Tokenizers
+from softgaze.gaze.attention import Attention, membership
+from softgaze.gaze.influence import influences
+from softgaze.gaze.recording import Flags, Matrix, Recording
+from softgaze.gaze.view import Choice, View
+from softgaze.gaze.watching import Passage, record, shown
+from softgaze.models.base import Seq2Seq
+
+SENTENCES = 48  # enough that the same map is chosen again; leaving words out takes seconds for so many
+WORDS = range(3, 21)  # in shorter sentences everything agrees, longer ones are slow
+INFLUENCE = "influence of leaving words out"
+AGREEMENT = "agreement with the reverse model"
+
+Pairs = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class Looker:
+    """A model with its tokenizers, and the map that was chosen for it, if one was."""
+
+    model: Seq2Seq
+    tokenizers: Tokenizers
+    choice: Choice | None = None
+
+    @cached_property
+    def can_look(self) -> bool:
+        """Whether the model looks at its source at all: found by trying."""
+        return "cross" in self.recordings([("a", "a")])[0].kinds
+
+    def passages(self, pairs: Pairs) -> list[Passage]:
+        """Sentence pairs as the model has them."""
+        return [Passage.of(*pair, self.tokenizers) for pair in pairs]
+
+    def recordings(self, pairs: Pairs) -> list[Recording]:
+        """Where the model looks while it writes each second sentence from the first."""
+        return record(self.model, self.tokenizers, self.passages(pairs))
+
+    def look(self, pairs: Pairs) -> list[Attention | None]:
+        """The chosen map of each pair; None where a side is empty or the model never looks."""
+        return [shown(each, self.choice) for each in self.recordings(pairs)]
+
+
+def by_influence(looker: Looker, pairs: Iterable[tuple[str, str]]) -> Choice | None:
+    """The map whose most looked-at words mattered most; None without attention, or without a sentence to measure on."""
+    sample = fitting(pairs)
+    if not sample or not looker.can_look:
+        return None
+    recordings = looker.recordings(sample)
+    views = candidates(recordings[0])
+    mattered = influences(looker.model, looker.tokenizers, looker.passages(sample))
+    rows = [pointed(maps(each, views), own) for each, own in zip(recordings, mattered, strict=True)]
+    reached, reachable = numpy.sum(rows, axis=0)  # each (C,)
+    scores = reached / numpy.where(reachable > 0, reachable, 1.0)
+    best = int(scores.argmax())
+    return Choice(views[best], round(float(scores[best]), 4), INFLUENCE, len(sample))
+
+
+def by_agreement(forward: Looker, reverse: Looker, pairs: Iterable[tuple[str, str]]) -> tuple[Choice, Choice] | None:
+    """For both models the maps whose links agree best, as F1; None if there is nothing to compare."""
+    sample = fitting(pairs)
+    found = forward.recordings(sample), reverse.recordings([(target, source) for source, target in sample])
+    both = [(one, other) for one, other in zip(*found, strict=True) if comparable(one, other)]
+    if not both:
+        return None
+    views = [candidates(each) for each in both[0]]
+    linked = [links(maps(one, views[0])).reshape(len(views[0]), -1) for one, _ in both]  # (C, T·S) of each sentence
+    turned = [links(maps(other, views[1])).swapaxes(1, 2).reshape(len(views[1]), -1) for _, other in both]
+    first, second = (numpy.concatenate(each, axis=1).astype(numpy.float64) for each in (linked, turned))
+    total = first.sum(1)[:, None] + second.sum(1)
+    scores = 2 * (first @ second.T) / numpy.maximum(total, 1)  # (C, C')
+    best = numpy.unravel_index(scores.argmax(), scores.shape)
+    score = round(float(scores[best]), 4)
+    one, other = (Choice(own[int(place)], score, AGREEMENT, len(both)) for own, place in zip(views, best, strict=True))
+    return one, other
+
+
+def fitting(pairs: Iterable[tuple[str, str]], limit: int = SENTENCES) -> Pairs:
+    """The first pairs of a good length; if there are none, of any length."""
+    chosen: list[tuple[str, str]] = []
+    others: list[tuple[str, str]] = []
+    for source, target in pairs:
+        sizes = len(source.split()), len(target.split())
+        if sizes[0] in WORDS and sizes[1] and sizes[1] < WORDS.stop:
+            chosen.append((source, target))
+        elif all(sizes) and len(others) < limit:
+            others.append((source, target))
+        if len(chosen) == limit:
+            break
+    return chosen or others
+
+
+def candidates(recording: Recording) -> list[View]:
+    """Every map of the cross-attention that might be shown."""
+    layers, heads = recording.size("cross")
+    which: list[int | None] = [None] if heads == 1 else [None, *range(heads)]  # equals go to the mean
+    return [
+        View(layer=layer, head=head, rows=rows, measure=measure)
+        for layer, head, rows, measure in product(range(layers), which, ("predicting", "reading"), ("weights", "norms"))
+    ]
+
+
+def comparable(forward: Recording, reverse: Recording) -> bool:
+    """Both models look, and see the same words; without spaces each cuts its own."""
+    return (
+        "cross" in forward.kinds
+        and "cross" in reverse.kinds
+        and (forward.source.words, forward.target.words) == (reverse.target.words, reverse.source.words)
+    )
+
+
+def maps(recording: Recording, views: Sequence[View]) -> Matrix:
+    """(C, target words, source words) of each view: `Attention.word_weights` of many views at once."""
+    sizes = len(recording.target.pieces), len(recording.source.pieces)
+    rows, columns = {}, numpy.zeros(0)
+    for meaning in ("predicting", "reading"):
+        attention = Attention(recording, View(rows=meaning))
+        member = membership([label for label in attention.row_labels if label.word is not None], sizes[0])
+        rows[meaning] = member / numpy.maximum(member.sum(axis=1, keepdims=True), 1)
+        columns = membership([label for label in attention.column_labels if label.word is not None], sizes[1])
+    return numpy.stack([rows[view.rows] @ recording.map(view) @ columns.T for view in views])
+
+
+def pointed(weights: Matrix, influence: Matrix) -> tuple[Matrix, Matrix]:
+    """The influence of the words that were looked at most, and of those that mattered most; (C,) each.
+
+    Measured in nats, so that output words which hang on no source word count for nothing.
+    """
+    mattered = numpy.nan_to_num(influence).clip(min=0)  # (T, S)
+    looked = weights.argmax(axis=-1)  # (C, T)
+    reached: Matrix = numpy.take_along_axis(mattered[None], looked[..., None], axis=2).sum(axis=(1, 2))
+    return reached, numpy.full(len(weights), mattered.max(axis=1).sum())
+
+
+def links(weights: Matrix) -> Flags:
+    """(C, T, S) with True where a row looked most."""
+    linked: Flags = numpy.arange(weights.shape[-1]) == weights.argmax(axis=-1)[..., None]
+    return linked

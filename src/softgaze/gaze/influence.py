@@ -1,0 +1,84 @@
+"""What really mattered: how much less likely each output word becomes when a source word is left out.
+
+All left-out variants of all sentences are batched together, so the price is about one pass for each source word.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import islice
+
+import numpy
+import torch
+
+from softgaze.bundle import Tokenizers
+from softgaze.gaze.honesty import UNKNOWN
+from softgaze.gaze.recording import Matrix
+from softgaze.gaze.watching import Passage, Spoken, as_tensors, batches, device_of
+from softgaze.gaze.words import NO_WORD
+from softgaze.models.base import Seq2Seq
+
+
+def influences(model: Seq2Seq, tokenizers: Tokenizers, passages: Sequence[Passage]) -> list[Matrix]:
+    """For each passage (target words, source words): the fall of an output word's log-probability, in nats.
+
+    Not a number where a word could not matter: it is in another part of the text, or has no piece of its own.
+    """
+    outlines = [Outline(passage, tokenizers) for passage in passages]
+    variants = [variant for outline in outlines for variant in outline.variants()]
+    found = iter(log_probabilities(model, variants))
+    return [outline.influence(found) for outline in outlines]
+
+
+class Outline:
+    """Which words stand in which part of a passage, and what to ask of the model."""
+
+    def __init__(self, passage: Passage, tokenizers: Tokenizers) -> None:
+        self.parts = passage.parts
+        source, target = passage.sides(tokenizers)
+        self.shape = len(target.words), len(source.words)
+        self.source_words = list(apart(source.word_of))
+        self.target_words = list(apart(target.word_of))
+
+    def variants(self) -> Iterator[Spoken]:
+        """Each part as it is, then without each of its words."""
+        for part, words in zip(self.parts, self.source_words, strict=True):
+            yield part
+            for word in dict.fromkeys(words):
+                yield part._replace(
+                    source=[token for token, own in zip(part.source, words, strict=True) if own != word]
+                )
+
+    def influence(self, found: Iterator[Matrix]) -> Matrix:
+        """From the log-probabilities of the variants, in their order."""
+        influence = numpy.full(self.shape, UNKNOWN)
+        for sources, targets in zip(self.source_words, self.target_words, strict=True):
+            whole, words = next(found), list(dict.fromkeys(sources))
+            rows = list(dict.fromkeys(targets))
+            for word, without in zip(words, islice(found, len(words)), strict=True):
+                lost = numpy.bincount(targets, whole - without, minlength=self.shape[0])
+                known = numpy.nan_to_num(influence[rows, word])  # a word cut in two mattered in both parts
+                influence[rows, word] = known + lost[rows]
+        return influence
+
+
+def apart(word_of: Sequence[int]) -> Iterator[list[int]]:
+    """The words of each part's pieces; an END mark closes a part."""
+    part: list[int] = []
+    for word in word_of:
+        if word == NO_WORD:
+            yield part
+            part = []
+        else:
+            part.append(word)
+
+
+@torch.no_grad()
+def log_probabilities(model: Seq2Seq, parts: Sequence[Spoken]) -> list[Matrix]:
+    """Of each token of each target, END left out; in order."""
+    found: list[Matrix] = [numpy.zeros(0)] * len(parts)
+    for numbers in batches(parts):
+        source, target = as_tensors([parts[number] for number in numbers], device_of(model))
+        logits = model(source, target)[:, :-1].float()  # (B, T, V); the last step predicts END or nothing
+        chosen = logits.gather(-1, target[:, 1:, None]).squeeze(-1) - logits.logsumexp(-1)
+        for number, row in zip(numbers, chosen.double().cpu().numpy(), strict=True):
+            found[number] = row[: len(parts[number].target)]
+    return found

@@ -1,0 +1,118 @@
+"""Pieces find their words, whatever the script: by number as a person counts them, none lost, none torn."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bundles import tokenizer
+from softgaze.gaze.words import BEGIN_MARK, END_MARK, NO_WORD, Side, by_character, piece_bytes
+
+letters = st.sampled_from([*"abdogt.,▁é학교가東🐕", "\u1112", "\u1161", "e\u0301", "👩\u200d👧"])
+texts = st.lists(st.lists(letters, min_size=1, max_size=6).map("".join), max_size=6).map(" ".join)
+
+
+def pieces_of(text):
+    return tokenizer().pieces(tokenizer().encode([text])[0])
+
+
+def side_of(text):
+    return Side.of(text, [pieces_of(text)])
+
+
+def spelled(side, label):
+    return b"".join(piece_bytes(side.pieces[place]) for place in label.places).decode().strip()
+
+
+@given(texts)
+def test_every_piece_has_its_place_and_every_whitespace_token_is_a_word(text):
+    side = side_of(text)
+    assert side.words == tuple(text.split()) or by_character(pieces_of(text))[1] == list(side.words)
+    labels = side.whole_words()
+    assert [label.word for label in labels] == [*range(len(side.words)), None]
+    assert sorted(place for label in labels for place in label.places) == [*range(len(side.pieces))]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "the dog runs.",
+        "빨간 고양이 학교에 가요.",
+        "A 🐕 and 👩‍👩‍👧 café naïve",
+        "  two\tkinds \u3000 of space  ",
+        "大韓民國 만세 이에요",
+        "한국어 typed as letters",
+    ],
+)
+def test_a_word_is_spelled_by_its_own_pieces(text):
+    side = side_of(text)
+    assert side.words == tuple(text.split())
+    for label in side.whole_words()[:-1]:
+        assert spelled(side, label) == unicodedata.normalize("NFC", label.text)
+
+
+def test_the_space_mark_as_a_letter_changes_no_numbers():
+    assert side_of("a▁b c ▁ d").words == ("a▁b", "c", "▁", "d")
+    [nothing] = [label for label in side_of("c ▁ d").whole_words() if label.text == "▁"]
+    assert nothing.places == ()
+
+
+@pytest.mark.parametrize(
+    "text", ["私は学校に行きます。", "我爱北京天安门", "ฉันไปโรงเรียนทุกวัน", "我爱北京大学 天安门广场上的人"]
+)
+def test_scripts_without_spaces_fall_back_to_pieces_with_no_character_torn(text):
+    side = side_of(text)
+    assert len(side.words) > len(text.split())
+    assert "".join(side.words) == text.replace(" ", "")
+    assert "�" not in "".join(side.words)
+
+
+def test_chinese_that_somebody_cut_into_words_has_words():
+    assert side_of("我 爱 北京 天安门").words == ("我", "爱", "北京", "天安门")
+
+
+def test_one_chinese_name_in_an_english_sentence_is_one_word():
+    assert side_of("she lives in 北京大学欢迎您 today").words[3] == "北京大学欢迎您"
+
+
+def test_pieces_that_spell_no_text_are_words_by_their_spaces():
+    side = Side.of("something else", [["▁ab", "c", "▁", "▁d", "<0xED>"]])
+    assert side.words == ("abc", "d�")
+    assert side.word_of == (0, 0, 1, 1, 1, NO_WORD)
+
+
+@pytest.mark.parametrize(("text", "pieces"), [("", []), ("", ["▁"]), ("▁", ["▁"])])
+def test_next_to_nothing_is_still_a_side(text, pieces):
+    assert Side.of(text, [pieces]).pieces == (*pieces, END_MARK)
+
+
+def test_a_text_read_in_parts_keeps_its_words():
+    """The second cut goes through a word, as it must when there is no space to cut at."""
+    side = Side.of("the dog sleeps", [["▁the"], ["▁dog", "▁sle"], ["▁eps"]])
+    assert side.pieces == ("▁the", END_MARK, "▁dog", "▁sle", END_MARK, "▁eps", END_MARK)
+    assert [(label.text, label.places) for label in side.whole_words()] == [
+        ("the", (0,)),
+        (END_MARK, (1,)),
+        ("dog", (2,)),
+        ("sleeps", (3, 5)),
+        (END_MARK, (4,)),
+        (END_MARK, (6,)),
+    ]
+
+
+def test_what_a_decoder_reads_begins_each_part_and_never_ends_it():
+    side = Side.of("a b", [["▁a"], ["▁b"]]).as_read()
+    assert side.pieces == (BEGIN_MARK, "▁a", BEGIN_MARK, "▁b")
+    assert side.word_of == (NO_WORD, 0, NO_WORD, 1)
+
+
+def test_plain_words_number_themselves_past_marks():
+    assert Side.plain(["a", END_MARK, "b", END_MARK]).word_of == (0, NO_WORD, 1, NO_WORD)
+
+
+def test_sides_that_do_not_fit_are_refused():
+    with pytest.raises(ValueError, match="cannot belong"):
+        Side(("▁a",), (), ("a",))
+    with pytest.raises(ValueError, match="words from 0 to 0"):
+        Side(("▁a",), (1,), ("a",))
