@@ -1,8 +1,9 @@
 """Time and memory of one training update at source lengths from 32 to 4,096, and how fast they grow.
 
-`python -m benchmarks.lengths` writes `lengths.md`. Every figure comes from a process of its own: one pair of sentences of
-the same length, random words, 2,000 of them; forward, loss and backward; the least of three times after one to warm up.
-The exponent is the slope of a line through the last three points on logarithmic scales: 1 grows with the length, 2 with its square.
+`python -m benchmarks.lengths` writes `lengths.md`. Every figure comes from a process of its own: one pair of sentences
+of the same length, random words, 2,000 of them; forward, loss and backward; the least of three times after one to warm
+up. The exponent is the slope of a line through the last three points on logarithmic scales: 1 grows with the length, 2
+with its square.
 """
 
 import argparse
@@ -46,7 +47,7 @@ def measure(arch: str, options: dict[str, Any], length: int, threads: int) -> di
     before, times = peak(), []
     for _ in range(4):
         start = time.perf_counter()
-        summed_loss(model, pairs, 0.1).backward()
+        summed_loss(model, pairs, 0.1).backward()  # type: ignore[no-untyped-call]
         times.append(time.perf_counter() - start)
         if times[0] > SECONDS / 4:
             break
@@ -120,8 +121,8 @@ def main() -> None:
     given.out.write_text(
         "# One update against length\n\n"
         f"`python -m benchmarks.lengths` on {processor()}, {given.threads} threads, torch {torch.__version__}, Python "
-        f"{platform.python_version()}, {time.strftime('%Y-%m-%d')}, commit {commit()}. Size `tiny`, one pair of sentences of "
-        f"equal length.\n\n"
+        f"{platform.python_version()}, {time.strftime('%Y-%m-%d')}, commit {commit()}. "
+        "Size `tiny`, one pair of sentences of equal length.\n\n"
         + table("Milliseconds", rows, "seconds", 1e3, given.lengths)
         + "\n\n"
         + table("MiB beyond the model", rows, "bytes", 2**-20, given.lengths)

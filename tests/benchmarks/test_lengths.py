@@ -1,0 +1,31 @@
+"""The fit and the table; one real measurement, whose speed nobody asserts."""
+
+import math
+
+import pytest
+
+from benchmarks.lengths import CASES, exponent, measure, table
+
+
+@pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
+def test_the_exponent_of_a_power_is_that_power(power):
+    lengths = [64, 128, 256]
+    assert exponent(lengths, [3 * length**power for length in lengths]) == pytest.approx(power)
+
+
+def test_what_could_not_be_measured_is_said_and_not_fitted():
+    found = [{"seconds": 0.001 * length} for length in (32, 64, 128)]
+    text = table("Milliseconds", {"rnn": [*found, "over 12 GiB"]}, "seconds", 1e3, [32, 64, 128, 256])
+    assert "| rnn | 32 | 64 | 128 | over 12 GiB | 1.00 |" in text
+
+
+def test_too_few_points_have_no_exponent():
+    text = table("Milliseconds", {"rnn": [{"seconds": 1.0}, "over 240 s"]}, "seconds", 1.0, [32, 64])
+    assert text.endswith("| nan |")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_every_case_can_be_measured(name):
+    found = measure(*CASES[name], 16, 1)
+    assert found["seconds"] > 0
+    assert math.isfinite(found["bytes"])
