@@ -1,9 +1,11 @@
 """Dropout from random bytes: the same in mean, the same each time for a seed, the same mask back as forth."""
 
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 import torch
 
-from softgaze.dropout import LEVELS, Dropout, dropout
+from softgaze.dropout import LEVELS, Dropout, dropout, noise
 from softgaze.speed import measures
 
 
@@ -53,7 +55,7 @@ def test_a_model_that_is_not_training_drops_nothing():
 
 def test_strange_shares_still_mean_what_they_say():
     vectors = torch.ones(3000)
-    assert (dropout(vectors, 0.0005) == 0).float().mean() < 0.01  # less than a byte can say: torch's own
+    assert (dropout(vectors, 0.0005) == 0).float().mean() < 0.01  # less than a byte can say: the least it can
     assert (dropout(vectors, 0.9995) == 0).float().mean() > 0.99
     assert torch.equal(Dropout(0.0)(vectors), vectors)
     for wrong in (-0.1, 1.0):
@@ -63,3 +65,25 @@ def test_strange_shares_still_mean_what_they_say():
 
 def test_nothing_is_dropped_from_nothing():
     assert dropout(torch.ones(0, 4), 0.5).shape == (0, 4)
+
+
+def test_threads_with_noise_of_their_own_do_not_disturb_each_other():
+    def draw(seed):
+        with noise(seed):
+            return torch.cat([dropout(torch.ones(50), 0.5) for _ in range(200)])
+
+    alone = [draw(seed) for seed in (1, 2)]
+    with ThreadPoolExecutor(2) as pool:
+        together = list(pool.map(draw, (1, 2)))
+    assert all(torch.equal(one, other) for one, other in zip(alone, together, strict=True))
+    assert not torch.equal(*alone)
+
+
+def test_noise_ends_with_its_block():
+    torch.manual_seed(1)
+    expected = dropout(torch.ones(100), 0.5)
+    torch.manual_seed(1)
+    with noise(9):
+        inside = dropout(torch.ones(100), 0.5)
+    assert torch.equal(dropout(torch.ones(100), 0.5), expected)
+    assert not torch.equal(inside, expected)

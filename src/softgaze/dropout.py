@@ -1,5 +1,8 @@
 """Dropout (Srivastava 2014). On a CPU its masks come from random bytes, since drawing a number for each is slow."""
 
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import torch
@@ -10,6 +13,19 @@ from softgaze.speed import is_fast
 
 LEVELS = 256  # of a random byte
 
+_own = threading.local()  # the generator of this thread, where it has one
+
+
+@contextmanager
+def noise(seed: int) -> Iterator[None]:
+    """Draw this thread's CPU masks from `seed`, whatever other threads draw meanwhile."""
+    before = getattr(_own, "generator", None)
+    _own.generator = torch.Generator().manual_seed(seed)
+    try:
+        yield
+    finally:
+        _own.generator = before
+
 
 def dropout(vectors: Tensor, share: float) -> Tensor:
     """Set a random `share` of the numbers to zero and scale up the others, so that the mean stays.
@@ -17,9 +33,9 @@ def dropout(vectors: Tensor, share: float) -> Tensor:
     Torch draws CPU masks one number after another, a fifth of a small Transformer's step. A byte each is enough: the
     share becomes the nearest 256th (0.1 is 0.1016), and the scale follows it, so the mean is still exact.
     """
-    level = round(share * LEVELS)
-    if vectors.device.type != "cpu" or not is_fast() or not 0 < level < LEVELS or torch.compiler.is_compiling():
+    if vectors.device.type != "cpu" or not is_fast() or torch.compiler.is_compiling():
         return F.dropout(vectors, share)
+    level = min(max(1, round(share * LEVELS)), LEVELS - 1)
     dropped: Tensor = ByteDropout.apply(vectors, level)  # type: ignore[no-untyped-call]
     return dropped
 
@@ -42,9 +58,9 @@ class ByteDropout(torch.autograd.Function):
 
 
 def random_bytes(count: int) -> Tensor:
-    """From torch's own generator, so that a seed decides them: eight to a number."""
+    """From this thread's generator or torch's own, so that a seed decides them: eight to a number."""
     numbers = torch.empty(-(-count // 8), dtype=torch.long)
-    return numbers.random_(-(2**63), None).view(torch.uint8)[:count]
+    return numbers.random_(-(2**63), None, generator=getattr(_own, "generator", None)).view(torch.uint8)[:count]
 
 
 class Dropout(nn.Module):

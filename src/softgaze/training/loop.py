@@ -18,7 +18,7 @@ from softgaze.data.batches import Batch, Batches, hash_key
 from softgaze.errors import DivergedError
 from softgaze.files import TEMPORARY
 from softgaze.models.base import Seq2Seq
-from softgaze.speed import measures, prepare_process
+from softgaze.speed import prepare_process
 from softgaze.training.checkpoint import (
     Progress,
     load_checkpoint,
@@ -27,11 +27,11 @@ from softgaze.training.checkpoint import (
     restore_parameters,
     save_checkpoint,
 )
+from softgaze.training.gradients import Gradients
 from softgaze.training.journal import Journal
 from softgaze.training.listeners import Listener, Listeners, Update, Validation
 from softgaze.training.looking import choose_map
-from softgaze.training.loss import collate, summed_loss
-from softgaze.training.precision import autocast
+from softgaze.training.loss import Pairs, collate
 from softgaze.training.prepare import Prepared
 from softgaze.training.run import RunDirectory
 from softgaze.training.schedule import learning_rate
@@ -59,6 +59,7 @@ class Trainer:
         self.measures = prepare_process(device) if config.training.fast else []
         self.model = model.to(device).train()
         self.optimiser = make_optimiser(self.model, config)
+        self.gradients = Gradients(self.model, config.training, device)
         assert config.training.batch_tokens is not None  # the settings are resolved
         self.batches = Batches(prepared.train, config.training.batch_tokens, config.training.seed)
         self.journal = Journal(run.journal)
@@ -132,16 +133,11 @@ class Trainer:
         """One step of the optimiser over a group of batches; None if a number was not finite, and nothing changed."""
         settings, step = self.config.training, self.progress.step + 1
         torch.manual_seed(hash_key(settings.seed, step) % 2**63)
-        pairs = [collate(self.prepared.train, batch, self.device) for batch in group]
-        tokens = sum(each.tokens for each in pairs)
+        batches = [[self.collate(part) for part in self.gradients.divide(batch)] for batch in group]
+        tokens = sum(part.tokens for parts in batches for part in parts)
         rate = self.set_rate(step)
         self.optimiser.zero_grad(set_to_none=True)
-        total = 0.0
-        for each in pairs:
-            with autocast(self.device, settings.precision), measures(settings.fast):
-                loss = summed_loss(self.model, each, settings.label_smoothing)
-            total += float(loss.detach())
-            (loss / tokens).backward()  # type: ignore[no-untyped-call]
+        total = sum(self.gradients.add(parts, tokens, step, number) for number, parts in enumerate(batches))
         norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip))
         self.progress.step = step
         if not (math.isfinite(total) and math.isfinite(norm)):
@@ -152,6 +148,10 @@ class Trainer:
         self.progress.tokens += tokens
         self.tick()
         return Update(step, group[0].epoch, total / tokens, tokens, rate, self.progress.elapsed)
+
+    def collate(self, batch: Batch) -> Pairs:
+        """A batch of training pairs as tensors."""
+        return collate(self.prepared.train, batch, self.device)
 
     def set_rate(self, step: int) -> float:
         """The schedule's rate, lower after having gone back."""

@@ -1,0 +1,83 @@
+"""The gradient of a batch, its two halves computed side by side on a CPU.
+
+Two threads that share every operation wait for each other at every operation; two that take half of the rows each meet
+once an update. What comes out depends on the halves alone, not on whether they were computed at the same time.
+"""
+
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import torch
+from torch import Tensor, nn
+
+from softgaze.config import TrainingSettings
+from softgaze.data.batches import Batch, hash_key
+from softgaze.dropout import noise
+from softgaze.models.base import Seq2Seq
+from softgaze.speed import measures
+from softgaze.training.loss import Pairs, summed_loss
+from softgaze.training.precision import autocast
+
+HALVES = 2
+
+Part = tuple[float, Sequence[Tensor | None]]  # a summed loss, and the gradient of each parameter
+
+
+class Gradients:
+    """Adds the gradients of batches to a model's parameters."""
+
+    def __init__(self, model: Seq2Seq, settings: TrainingSettings, device: torch.device) -> None:
+        self.model, self.settings, self.device = model, settings, device
+        self.parameters = [each for each in model.parameters() if each.requires_grad]
+        self.parts = HALVES if settings.fast and device.type == "cpu" else 1
+        self.pool = ThreadPoolExecutor(HALVES) if self.parts > 1 and draws_its_own_noise(model) else None
+
+    def divide(self, batch: Batch) -> list[Batch]:
+        """The rows of a batch dealt out in turn: neighbours are of one length, so the halves are, too."""
+        return [
+            Batch(batch.pairs[first :: self.parts], batch.epoch) for first in range(min(self.parts, len(batch.pairs)))
+        ]
+
+    def add(self, parts: Sequence[Pairs], tokens: int, *key: int) -> float:
+        """The summed loss of a batch in `parts`; 1/`tokens` of its gradient is added. The noise follows from `key`."""
+        seeds = [hash_key(self.settings.seed, *key, number) % 2**63 for number in range(len(parts))]
+        shares = [tokens] * len(parts)
+        threads = torch.get_num_threads()
+        with measures(self.settings.fast):
+            if self.pool is None or threads < 2 or len(parts) < 2:
+                found = [self.of_part(*each) for each in zip(parts, shares, seeds, strict=True)]
+            else:
+                with using_threads(threads // len(parts)):
+                    found = list(self.pool.map(self.of_part, parts, shares, seeds))
+        for _, gradients in found:  # always in this order: sums of floats depend on it
+            self.accumulate(gradients)
+        return sum(loss for loss, _ in found)
+
+    def of_part(self, pairs: Pairs, tokens: int, seed: int) -> Part:
+        """Loss and gradients of some rows."""
+        with noise(seed), autocast(self.device, self.settings.precision):
+            loss = summed_loss(self.model, pairs, self.settings.label_smoothing)
+        return float(loss.detach()), torch.autograd.grad(loss / tokens, self.parameters, allow_unused=True)
+
+    def accumulate(self, gradients: Sequence[Tensor | None]) -> None:
+        """Add to what is there."""
+        for parameter, gradient in zip(self.parameters, gradients, strict=True):
+            if gradient is not None:
+                parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+
+
+def draws_its_own_noise(model: nn.Module) -> bool:
+    """Whether all dropout is ours. Torch's stacked RNNs draw from one generator, in whatever order threads come by."""
+    return not any(isinstance(module, nn.RNNBase) and module.dropout for module in model.modules())
+
+
+@contextmanager
+def using_threads(count: int) -> Iterator[None]:
+    """So many threads for each operation, as long as the block runs."""
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(1, count))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)

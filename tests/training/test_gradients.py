@@ -1,0 +1,98 @@
+"""Halves side by side give the gradient of the whole, and the same bits as one after the other."""
+
+import pytest
+import torch
+from torch import nn
+
+from softgaze.config import TrainingSettings
+from softgaze.data.batches import Batch
+from softgaze.data.shards import Shards, write_shards
+from softgaze.models import build
+from softgaze.training.gradients import Gradients, draws_its_own_noise, using_threads
+from softgaze.training.loss import collate, summed_loss
+
+CPU = torch.device("cpu")
+ARCHS = ["rnn", "rnn-luong", "rnn-bahdanau", "conv", "transformer"]
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    place = tmp_path_factory.mktemp("shards") / "new"
+    dice = torch.Generator().manual_seed(3)
+    rows = [
+        tuple(torch.randint(4, 30, (length,), generator=dice).tolist() for length in (2 + number % 5, 1 + number % 7))
+        for number in range(11)
+    ]
+    write_shards(place, rows, 30)
+    return Shards(place)
+
+
+def gradients_of(arch, shards, numbers, *, threads=2, seed=1, fast=True, dropout=0.0, times=1, **options):
+    torch.manual_seed(0)
+    model = build(arch, source_vocabulary=30, dropout=dropout, **options).double().train()
+    adder = Gradients(model, TrainingSettings(seed=seed, fast=fast, label_smoothing=0.1), CPU)
+    batch = Batch(torch.tensor(numbers).numpy(), 0)
+    parts = [collate(shards, part, CPU) for part in adder.divide(batch)]
+    tokens = sum(part.tokens for part in parts)
+    with using_threads(threads):
+        loss = sum(adder.add(parts, tokens, 7, 0) for _ in range(times))
+    return model, loss, [each.grad for each in model.parameters()]
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize("rows", [1, 2, 11])
+def test_halves_give_the_gradient_of_the_whole(shards, arch, rows):
+    model, loss, found = gradients_of(arch, shards, range(rows))
+    whole = collate(shards, Batch(torch.arange(rows).numpy(), 0), CPU)
+    expected = summed_loss(model, whole, 0.1)
+    assert loss == pytest.approx(float(expected.detach()))
+    for one, other in zip(found, torch.autograd.grad(expected / whole.tokens, list(model.parameters())), strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("arch", ARCHS)
+def test_side_by_side_or_in_turn_the_bits_are_the_same(shards, arch):
+    drawn = [gradients_of(arch, shards, range(11), threads=threads, dropout=0.3)[2] for threads in (1, 2, 2, 2)]
+    for again in drawn[1:]:
+        assert all(torch.equal(one, other) for one, other in zip(drawn[0], again, strict=True))
+
+
+def test_the_noise_follows_from_the_seed(shards):
+    one, other = (gradients_of("transformer", shards, range(11), seed=seed, dropout=0.3)[2] for seed in (1, 2))
+    assert not all(torch.equal(*both) for both in zip(one, other, strict=True))
+
+
+def test_the_two_halves_are_dropped_from_differently(shards):
+    """The same row in both halves, with other noise: its loss differs."""
+    torch.manual_seed(0)
+    model = build("transformer", source_vocabulary=30, dropout=0.5).train()
+    adder = Gradients(model, TrainingSettings(seed=1), CPU)
+    pairs = collate(shards, Batch(torch.tensor([4]).numpy(), 0), CPU)
+    assert adder.of_part(pairs, 1, 5)[0] == adder.of_part(pairs, 1, 5)[0] != adder.of_part(pairs, 1, 6)[0]
+
+
+def test_batches_add_up(shards):
+    once = gradients_of("rnn-luong", shards, range(11))[2]
+    twice = gradients_of("rnn-luong", shards, range(11), times=2)[2]
+    for one, two in zip(once, twice, strict=True):
+        torch.testing.assert_close(2 * one, two)
+
+
+def test_every_row_is_in_one_half():
+    adder = Gradients(build("rnn", source_vocabulary=30), TrainingSettings(), CPU)
+    for rows in (1, 2, 7):
+        parts = adder.divide(Batch(torch.arange(rows).numpy(), 3))
+        assert sorted(number for part in parts for number in part.pairs.tolist()) == list(range(rows))
+        assert all(part.epoch == 3 and len(part.pairs) for part in parts)
+
+
+def test_the_plain_way_divides_nothing():
+    adder = Gradients(build("rnn", source_vocabulary=30), TrainingSettings(fast=False), CPU)
+    assert len(adder.divide(Batch(torch.arange(8).numpy(), 0))) == 1
+
+
+def test_stacked_rnns_take_turns_and_still_follow_the_seed(shards):
+    model = build("rnn-luong", source_vocabulary=30, layers=2, dropout=0.3)
+    assert not draws_its_own_noise(model)
+    assert Gradients(model, TrainingSettings(), CPU).pool is None
+    assert draws_its_own_noise(nn.Sequential(nn.GRU(4, 4, 2)))
