@@ -174,6 +174,7 @@ class Trainer:
         self.progress.rate_scale *= SLOWER
         self.bad_updates = 0
         self.save()
+        self.journal.rewind(self.progress.step, self.progress.elapsed)
         self.listener.said(f"going back to step {self.progress.step:,} with {self.progress.rate_scale:g} × the rate")
 
     # --- the budget ----------------------------------------------------------------------------------------------
