@@ -93,7 +93,7 @@ class Trainer:
         while not self.spent():
             for update in self.updates():
                 self.listener.updated(update, self.share())
-                if self.due() and not self.look_and_save():
+                if (self.due() or self.spent()) and not self.look_and_save():
                     break
                 if stop or self.spent():
                     break
