@@ -43,7 +43,8 @@ class Speed:
         """Count `tokens` now; the mean speed of the last ten seconds."""
         now = time.monotonic()
         total = (self.marks[-1][1] if self.marks else 0) + tokens
-        self.marks = [mark for mark in self.marks if mark[0] > now - 10] + [(now, total)]
+        recent = [mark for mark in self.marks[:-1] if mark[0] > now - 10]
+        self.marks = [*recent, *self.marks[-1:], (now, total)]  # the last one, too: an update may take minutes
         (start, before), (end, after) = self.marks[0], self.marks[-1]
         return (after - before) / (end - start) if end > start else 0.0
 
