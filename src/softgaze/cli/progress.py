@@ -120,7 +120,8 @@ def update_line(update: Update, speed: float, share: float | None) -> str:
 
 def final_line(facts: dict[str, Any]) -> str:
     """How it ended."""
-    return f"done: {facts['step']:,} updates in {facts['minutes']:.1f} min, best {facts['metric']} {facts['best']:.2f}"
+    best = -facts["best"] if facts["metric"] == "loss" else facts["best"]  # kept so that higher is better
+    return f"done: {facts['step']:,} updates in {facts['minutes']:.1f} min, best {facts['metric']} {best:.2f}"
 
 
 class Live(Listener):
