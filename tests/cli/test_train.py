@@ -8,8 +8,6 @@ import sys
 import pytest
 
 from corpora import SMALL, write_corpus
-from softgaze.cli.pairs import in_pairs, spread
-from softgaze.errors import UsageError
 
 QUICK = [f"--set=model.options.{name}={value}" for name, value in SMALL["transformer"].items()]
 QUICK += ["--set=training.batch_tokens=64", "--set=validation.sentences=4"]
@@ -93,13 +91,3 @@ def test_mistakes_are_one_line_and_leave_nothing(place, arguments, code, words):
     assert words in result.stderr
     assert len(result.stderr.strip().split("\n")) == 1
     assert not (place / "x").exists()
-
-
-def test_pair_options_repeat():
-    given = ["--train", "a", "b", "--out", "x", "--train", "c", "d", "--dev", "e", "f"]
-    assert spread(given) == [
-        *("--train", "a", "--train", "b", "--out", "x", "--train", "c", "--train", "d", "--dev", "e", "--dev", "f")
-    ]
-    assert in_pairs("--train", ["a", "b", "c", "d"]) == [("a", "b"), ("c", "d")]
-    with pytest.raises(UsageError, match="two files"):
-        in_pairs("--train", ["a"])

@@ -25,7 +25,7 @@ def spread(arguments: Sequence[str]) -> list[str]:
     result: list[str] = []
     for place, argument in enumerate(arguments):
         option = arguments[place - 2] if place >= 2 else ""
-        if option in TWO_FILES and not argument.startswith("--"):
+        if option in TWO_FILES and not argument.startswith("-"):
             result.append(option)
         result.append(argument)
     return result

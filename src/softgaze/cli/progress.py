@@ -43,7 +43,8 @@ class Speed:
         """Count `tokens` now; the mean speed of the last ten seconds."""
         now = time.monotonic()
         total = (self.marks[-1][1] if self.marks else 0) + tokens
-        self.marks = [mark for mark in self.marks if mark[0] > now - 10] + [(now, total)]
+        recent = [mark for mark in self.marks[:-1] if mark[0] > now - 10]
+        self.marks = [*recent, *self.marks[-1:], (now, total)]  # the last one, too: an update may take minutes
         (start, before), (end, after) = self.marks[0], self.marks[-1]
         return (after - before) / (end - start) if end > start else 0.0
 
@@ -119,7 +120,8 @@ def update_line(update: Update, speed: float, share: float | None) -> str:
 
 def final_line(facts: dict[str, Any]) -> str:
     """How it ended."""
-    return f"done: {facts['step']:,} updates in {facts['minutes']:.1f} min, best {facts['metric']} {facts['best']:.2f}"
+    best = -facts["best"] if facts["metric"] == "loss" else facts["best"]  # kept so that higher is better
+    return f"done: {facts['step']:,} updates in {facts['minutes']:.1f} min, best {facts['metric']} {best:.2f}"
 
 
 class Live(Listener):

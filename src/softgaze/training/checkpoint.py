@@ -36,6 +36,7 @@ class Progress:
     tokens: int = 0  # target tokens learnt from
     best: float | None = None  # of the chosen metric, higher is better
     best_step: int = 0
+    validated_step: int = 0
     bad_validations: int = 0  # in a row
     skipped: int = 0  # updates with non-finite numbers
     rate_scale: float = 1.0  # below 1 after going back from non-finite numbers

@@ -51,9 +51,9 @@ def read_journal(path: Path) -> list[dict[str, Any]]:
     if not path.exists():
         return []
     lines = []
-    for text in path.read_text(encoding="utf-8").split("\n"):
+    for line in path.read_bytes().split(b"\n"):  # a crash may cut inside a character
         try:
-            lines.append(json.loads(text))
+            lines.append(json.loads(line))
         except ValueError:
             continue
     return lines

@@ -66,7 +66,6 @@ class Trainer:
         self.listener = Listeners(self.journal, listener)
         self.progress = Progress()
         self.bad_updates = 0  # in a row
-        self.validated_step = 0
         self.validate_every = config.validation.every or self.about_an_epoch()
         self.clock = time.monotonic()
 
@@ -95,7 +94,7 @@ class Trainer:
         while not self.spent():
             for update in self.updates():
                 self.listener.updated(update, self.share())
-                if self.due() and not self.look_and_save():
+                if (self.due() or self.spent()) and not self.look_and_save():
                     break
                 if stop or self.spent():
                     break
@@ -109,7 +108,7 @@ class Trainer:
             self.listener.said(f"step {self.progress.step:,}: the weights are not finite; not saved")
             self.go_back()
             return False
-        if self.progress.step % self.validate_every == 0 and self.progress.step > self.validated_step:
+        if self.progress.step % self.validate_every == 0 and self.progress.step > self.progress.validated_step:
             self.validate()
         self.save()
         return True
@@ -175,6 +174,7 @@ class Trainer:
         self.progress.rate_scale *= SLOWER
         self.bad_updates = 0
         self.save()
+        self.journal.rewind(self.progress.step, self.progress.elapsed)
         self.listener.said(f"going back to step {self.progress.step:,} with {self.progress.rate_scale:g} × the rate")
 
     # --- the budget ----------------------------------------------------------------------------------------------
@@ -223,7 +223,7 @@ class Trainer:
         else:
             progress.bad_validations += 1
         self.snapshot()
-        self.validated_step = progress.step
+        progress.validated_step = progress.step
         self.tick()
         epoch = int(progress.step / self.updates_in_an_epoch())
         self.listener.validated(
@@ -278,7 +278,7 @@ class Trainer:
 
     def finish(self) -> dict[str, Any]:
         """Validate the last weights and the average of the last few; the best of all is the bundle."""
-        if self.progress.best is None or self.progress.step % self.validate_every:
+        if self.progress.step > self.progress.validated_step:
             self.validate()
             self.save()
         names = [name for name in self.progress.snapshots if (self.run.checkpoints / name).exists()]

@@ -13,7 +13,7 @@ from typing import Any
 import numpy
 
 from softgaze.bundle import DETECTOR, Tokenizers
-from softgaze.config import DataSettings
+from softgaze.config import DataSettings, differences
 from softgaze.data.batches import hash_key, shuffled
 from softgaze.data.corpus import Corpus, Pair
 from softgaze.data.detector import Detector
@@ -100,13 +100,16 @@ def fingerprint(train: Corpus, dev: Corpus | None, settings: DataSettings, seed:
 
 
 def check_unchanged(before: dict[str, Any], now: dict[str, Any]) -> None:
-    """A run goes on with the text it began with."""
+    """A run goes on with the text it began with, cut as it was."""
     for side in ("train", "dev"):
         if before[side] != now[side]:
             raise DataError(
                 f"the --{side} files are not those this run began with (their sha256 differ); "
                 "give the same files, another --out, or --fresh to start over"
             )
+    changed = differences(before, now)
+    if changed:
+        raise UsageError(f"the text was prepared with other settings ({'; '.join(changed)}); use the same ones")
 
 
 def choose_held_out(count: int, wanted: int, seed: int) -> frozenset[int]:

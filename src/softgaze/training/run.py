@@ -15,7 +15,7 @@ import yaml
 from softgaze import __version__
 from softgaze.config import Config, differences
 from softgaze.errors import UsageError
-from softgaze.files import remove, write_text
+from softgaze.files import TEMPORARY, remove, write_text
 
 SETTINGS, RESULT, LOCK = "training.yaml", "result.json", ".lock"
 
@@ -32,7 +32,8 @@ class RunDirectory:
         """Refuse a place that is somebody else's, before anything is written there."""
         if self.path.exists() and not self.path.is_dir():
             raise UsageError(f"{self.path}: is a file; --out names a directory")
-        others = [each.name for each in self.path.iterdir() if each.name != LOCK] if self.path.is_dir() else []
+        names = [each.name for each in self.path.iterdir()] if self.path.is_dir() else []
+        others = [name for name in names if name != LOCK and not name.startswith(TEMPORARY)]
         if others and SETTINGS not in others:
             raise UsageError(f"{self.path}: is not empty and is no run of softgaze; choose another --out")
 
@@ -40,14 +41,14 @@ class RunDirectory:
         """Make it, or see that it can go on with these settings."""
         settings = config.model_dump()
         if fresh:
-            for each in self.path.iterdir():
+            for each in sorted(self.path.iterdir(), key=lambda path: path.name == SETTINGS):  # a run to the last
                 if each.name != LOCK:  # held by this very process
                     remove(each)
         if (self.path / SETTINGS).is_file():
             self.check_settings(settings)
-        self.checkpoints.mkdir(exist_ok=True)
         write_text(self.path / SETTINGS, yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
         write_text(self.path / "environment.json", json.dumps(environment(), indent=2))
+        self.checkpoints.mkdir(exist_ok=True)
 
     @contextmanager
     def setting_up(self) -> Iterator[None]:

@@ -1,20 +1,23 @@
 """TensorBoard events, with the extra installed."""
 
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from softgaze.errors import ResourceError
 from softgaze.training.listeners import Listener, Update, Validation
 
 
 class Events(Listener):
-    """Writes what happens where TensorBoard reads it."""
+    """Writes what happens where TensorBoard reads it. Nothing is there before the first event: a new run is empty."""
 
     def __init__(self, directory: Path) -> None:
         try:
             from torch.utils.tensorboard import SummaryWriter
         except ImportError:
             raise ResourceError("TensorBoard is not installed: pip install 'softgaze[tensorboard]'") from None
-        self.writer = SummaryWriter(directory)
+        self.open = partial(SummaryWriter, directory)
+        self.writer: Any = None
 
     def updated(self, update: Update, share: float | None) -> None:
         """Loss and rate."""
@@ -27,9 +30,12 @@ class Events(Listener):
             self.add(f"dev/{name}", getattr(validation, name), validation.step)
 
     def add(self, name: str, value: float, step: int) -> None:
-        """One point."""
+        """One point; the first hides those an interrupted run had from there on."""
+        if self.writer is None:
+            self.writer = self.open(purge_step=step)
         self.writer.add_scalar(name, value, step)
 
     def close(self) -> None:
         """Flush."""
-        self.writer.close()
+        if self.writer is not None:
+            self.writer.close()
