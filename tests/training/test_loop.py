@@ -19,6 +19,7 @@ from softgaze.errors import DivergedError
 from softgaze.models import build
 from softgaze.training import journal, loop
 from softgaze.training.checkpoint import parameters_of
+from softgaze.training.gradients import Gradients
 from softgaze.training.journal import read_journal
 from softgaze.training.loop import make_optimiser
 from softgaze.training.run import RunDirectory
@@ -38,13 +39,17 @@ def scores(monkeypatch):
 
 def poison(monkeypatch, *calls, always=False):
     """The losses of these updates, counted as they are computed, are NaN."""
-    plain, seen = loop.summed_loss, count(1)
+    plain, seen = Gradients.add, count(1)
 
-    def loss(model, pairs, smoothing):
-        found = plain(model, pairs, smoothing)
-        return found * math.nan if next(seen) in calls or always else found
+    def add(self, *arguments):
+        loss = plain(self, *arguments)
+        if next(seen) not in calls and not always:
+            return loss
+        for parameter in self.parameters:
+            parameter.grad.mul_(math.nan)
+        return math.nan
 
-    monkeypatch.setattr(loop, "summed_loss", loss)
+    monkeypatch.setattr(Gradients, "add", add)
 
 
 def weights(trainer):
