@@ -86,9 +86,10 @@ def test_every_row_is_in_one_half():
         assert all(part.epoch == 3 and len(part.pairs) for part in parts)
 
 
-def test_the_plain_way_divides_nothing():
-    adder = Gradients(build("rnn", source_vocabulary=30), TrainingSettings(fast=False), CPU)
-    assert len(adder.divide(Batch(torch.arange(8).numpy(), 0))) == 1
+@pytest.mark.parametrize(("settings", "parts"), [({}, 2), ({"fast": False}, 1), ({"batch_tokens": 600}, 1)])
+def test_the_plain_way_and_small_batches_divide_nothing(settings, parts):
+    adder = Gradients(build("rnn", source_vocabulary=30), TrainingSettings(**settings), CPU)
+    assert len(adder.divide(Batch(torch.arange(8).numpy(), 0))) == parts
 
 
 def test_stacked_rnns_take_turns_and_still_follow_the_seed(shards):

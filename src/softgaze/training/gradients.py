@@ -20,6 +20,7 @@ from softgaze.training.loss import Pairs, summed_loss
 from softgaze.training.precision import autocast
 
 HALVES = 2
+LARGE = 1000  # tokens of a batch worth dividing: in smaller ones Python, which runs one thread at a time, costs more
 
 Part = tuple[float, Sequence[Tensor | None]]  # a summed loss, and the gradient of each parameter
 
@@ -30,7 +31,8 @@ class Gradients:
     def __init__(self, model: Seq2Seq, settings: TrainingSettings, device: torch.device) -> None:
         self.model, self.settings, self.device = model, settings, device
         self.parameters = [each for each in model.parameters() if each.requires_grad]
-        self.parts = HALVES if settings.fast and device.type == "cpu" else 1
+        large = (settings.batch_tokens or LARGE) >= LARGE
+        self.parts = HALVES if large and settings.fast and device.type == "cpu" else 1
         self.pool = ThreadPoolExecutor(HALVES) if self.parts > 1 and draws_its_own_noise(model) else None
 
     def divide(self, batch: Batch) -> list[Batch]:
