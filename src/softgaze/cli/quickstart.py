@@ -8,13 +8,13 @@ import typer
 if TYPE_CHECKING:
     from softgaze.translator import Translator
 
-PAIRS, STEPS, SHOWN = 20_000, 2400, 3
+PAIRS, STEPS, SHOWN = 20_000, 2190, 3
 
 # A model and a course that learn the phrasebook in minutes on two cores: few layers, no dropout in so few epochs,
 # small batches, and a rate that falls to nothing at the last step.
 MODEL = {"encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
 TRAINING = {
-    "batch_tokens": 600,
+    "batch_tokens": 560,
     "learning_rate": 3e-3,
     "warmup": 150,
     "schedule": "cosine",
