@@ -5,6 +5,7 @@
 - `dropout.dropout`: masks from random bytes, eight to a drawn number.
 - `attention.attend`: short sentences are attended by batched matrix products, not by the fused kernel.
 - `training.loss`: the loss over the vocabulary never holds all logits.
+- `training.gradients`: the halves of a batch are computed side by side.
 
 Each leaves the mathematics as it was, and a test holds it equal to the plain form. `benchmarks/` has the figures.
 """

@@ -119,7 +119,8 @@ def computes(trainer: Trainer) -> str:
     numbers = "bfloat16" if uses_bfloat16(device, settings.precision) else "float32"
     count = torch.get_num_threads()
     threads = [f"{count} thread{'s' if count > 1 else ''}"] if device.type == "cpu" else []
-    return ", ".join([numbers, *threads, *trainer.measures])
+    halves = ["halves side by side"] if trainer.gradients.pool is not None and count > 1 else []
+    return ", ".join([numbers, *threads, *trainer.measures, *halves])
 
 
 def summary(trainer: Trainer) -> dict[str, Any]:
