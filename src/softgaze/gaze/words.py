@@ -71,12 +71,14 @@ class Side:
     def whole_words(self) -> list[Label]:
         """A label for each word, in order, with the marks where they stand."""
         labels, done = [], 0
+        last = max((place for place, word in enumerate(self.word_of) if word != NO_WORD), default=-1)
         for place, word in enumerate(self.word_of):
+            ends = self.pieces[place] == END_MARK and place > last  # words without a piece stand before it, too
+            upto = len(self.words) if ends else word + 1
+            labels += [self.whole_word(number) for number in range(done, upto)]
+            done = max(done, upto)
             if word == NO_WORD:
                 labels.append(Label(self.pieces[place], None, (place,)))
-                continue
-            labels += [self.whole_word(number) for number in range(done, word + 1)]
-            done = max(done, word + 1)
         return labels + [self.whole_word(number) for number in range(done, len(self.words))]
 
     def whole_word(self, number: int) -> Label:
