@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+import numpy
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -20,7 +21,7 @@ _own = threading.local()  # the generator of this thread, where it has one
 def noise(seed: int) -> Iterator[None]:
     """Draw this thread's CPU masks from `seed`, whatever other threads draw meanwhile."""
     before = getattr(_own, "generator", None)
-    _own.generator = torch.Generator().manual_seed(seed)
+    _own.generator = numpy.random.SFC64(seed)
     try:
         yield
     finally:
@@ -46,8 +47,9 @@ class ByteDropout(torch.autograd.Function):
     @staticmethod
     def forward(context: Any, vectors: Tensor, level: int) -> Tensor:
         """Keep the numbers whose byte is not below `level`."""
-        kept = random_bytes(vectors.numel()).view(vectors.shape) >= level
-        mask = kept.to(vectors.dtype).mul_(LEVELS / (LEVELS - level))
+        draws, mask = random_bytes(vectors.numel()).view(vectors.shape), torch.empty_like(vectors)
+        # Compared straight into floats: by way of booleans it takes eight times as long.
+        torch.ge(draws, level, out=mask).mul_(LEVELS / (LEVELS - level))
         context.save_for_backward(mask)
         return vectors * mask
 
@@ -58,9 +60,11 @@ class ByteDropout(torch.autograd.Function):
 
 
 def random_bytes(count: int) -> Tensor:
-    """From this thread's generator or torch's own, so that a seed decides them: eight to a number."""
-    numbers = torch.empty(-(-count // 8), dtype=torch.long)
-    return numbers.random_(-(2**63), None, generator=getattr(_own, "generator", None)).view(torch.uint8)[:count]
+    """From this thread's generator (twice as fast) or torch's own, so that a seed decides them: eight to a number."""
+    size, generator = -(-count // 8), getattr(_own, "generator", None)
+    if generator is not None:
+        return torch.from_numpy(generator.random_raw(size)).view(torch.uint8)[:count]
+    return torch.empty(size, dtype=torch.long).random_(-(2**63), None).view(torch.uint8)[:count]
 
 
 class Dropout(nn.Module):

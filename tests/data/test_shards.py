@@ -26,6 +26,11 @@ def test_what_is_written_is_read(tmp_path_factory, pairs, size, wide):
         ] == [(source, target) for source, target in pairs]
         order = numpy.arange(len(pairs))[::-1].copy()
         assert shards.lengths(order).tolist() == [[len(a), len(b)] for a, b in reversed(pairs)]
+        for rows, wanted in zip(shards.gather(order), zip(*reversed(pairs), strict=True), strict=True):
+            assert rows.tokens.tolist() == [token for row in wanted for token in row]
+            assert rows.row.tolist() == [number for number, row in enumerate(wanted) for _ in row]
+            assert rows.column.tolist() == [column for row in wanted for column in range(len(row))]
+            assert rows.lengths.tolist() == [len(row) for row in wanted]
 
 
 def test_large_vocabularies_keep_their_ids(tmp_path):

@@ -8,7 +8,7 @@ from softgaze.config import TrainingSettings
 from softgaze.data.batches import Batch
 from softgaze.data.shards import Shards, write_shards
 from softgaze.models import build
-from softgaze.training.gradients import Gradients, draws_its_own_noise, using_threads
+from softgaze.training.gradients import Gradients, draws_its_own_noise, halves, using_threads
 from softgaze.training.loss import collate, summed_loss
 
 CPU = torch.device("cpu")
@@ -32,7 +32,7 @@ def gradients_of(arch, shards, numbers, *, threads=2, seed=1, fast=True, dropout
     model = build(arch, source_vocabulary=30, dropout=dropout, **options).double().train()
     adder = Gradients(model, TrainingSettings(seed=seed, fast=fast, label_smoothing=0.1), CPU)
     batch = Batch(torch.tensor(numbers).numpy(), 0)
-    parts = [collate(shards, part, CPU) for part in adder.divide(batch)]
+    parts = [collate(shards, part, CPU) for part in adder.divide(batch, shards.lengths(batch.pairs))]
     tokens = sum(part.tokens for part in parts)
     with using_threads(threads):
         loss = sum(adder.add(parts, tokens, 7, 0) for _ in range(times))
@@ -78,10 +78,26 @@ def test_batches_add_up(shards):
         torch.testing.assert_close(2 * one, two)
 
 
+def lengths_of(rows):
+    return torch.randint(1, 20, (rows, 2), generator=torch.Generator().manual_seed(rows)).numpy()
+
+
+def padded(lengths):
+    return len(lengths) * int(lengths.max(axis=0).sum())
+
+
+def test_halves_are_even_and_pad_less_than_dealing_the_rows_out():
+    lengths = lengths_of(200)
+    parts = [lengths[places] for places in halves(lengths)]
+    costs = [padded(part) + int(part[:, 1].sum()) for part in parts]
+    assert max(costs) < 1.03 * min(costs)
+    assert sum(map(padded, parts)) < 0.97 * sum(padded(lengths[first::2]) for first in (0, 1))
+
+
 def test_every_row_is_in_one_half():
     adder = Gradients(build("rnn", source_vocabulary=30), TrainingSettings(), CPU)
     for rows in (1, 2, 7):
-        parts = adder.divide(Batch(torch.arange(rows).numpy(), 3))
+        parts = adder.divide(Batch(torch.arange(rows).numpy(), 3), lengths_of(rows))
         assert sorted(number for part in parts for number in part.pairs.tolist()) == list(range(rows))
         assert all(part.epoch == 3 and len(part.pairs) for part in parts)
 
@@ -89,7 +105,7 @@ def test_every_row_is_in_one_half():
 @pytest.mark.parametrize(("settings", "parts"), [({}, 2), ({"fast": False}, 1), ({"batch_tokens": 600}, 1)])
 def test_the_plain_way_and_small_batches_divide_nothing(settings, parts):
     adder = Gradients(build("rnn", source_vocabulary=30), TrainingSettings(**settings), CPU)
-    assert len(adder.divide(Batch(torch.arange(8).numpy(), 0))) == parts
+    assert len(adder.divide(Batch(torch.arange(8).numpy(), 0), lengths_of(8))) == parts
 
 
 def test_stacked_rnns_take_turns_and_still_follow_the_seed(shards):

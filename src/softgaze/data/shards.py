@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy
 import numpy.typing
@@ -70,6 +70,15 @@ class Side:
         return numpy.asarray(self.offsets[rows + 1] - self.offsets[rows])
 
 
+class Rows(NamedTuple):
+    """Rows of ids, one after the other: each id, and which row and column it belongs to."""
+
+    tokens: Array
+    row: Array
+    column: Array
+    lengths: Array  # of each row
+
+
 class Shards:
     """All encoded pairs of a corpus, by number."""
 
@@ -108,3 +117,18 @@ class Shards:
             for place, side in enumerate(self.parts[part]):
                 result[here, place] = side.lengths(row[here])
         return result
+
+    def gather(self, numbers: Array) -> tuple["Rows", "Rows"]:
+        """Ids of many pairs at once: source, target."""
+        shard, row = numbers // PAIRS, numbers % PAIRS
+        lengths = self.lengths(numbers)
+        rows = []
+        for place, own in enumerate(lengths.T):
+            column = numpy.arange(own.sum()) - (own.cumsum() - own).repeat(own)
+            tokens = numpy.empty(len(column), dtype=numpy.int64)
+            for part in numpy.unique(shard):
+                side, here = self.parts[part][place], shard == part
+                inside = here.repeat(own)
+                tokens[inside] = side.tokens[side.offsets[row[here]].repeat(own[here]) + column[inside]]
+            rows.append(Rows(tokens, numpy.arange(len(own)).repeat(own), column, own))
+        return rows[0], rows[1]

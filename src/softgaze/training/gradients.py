@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
+import numpy
 import torch
 from torch import Tensor, nn
 
 from softgaze.config import TrainingSettings
 from softgaze.data.batches import Batch, hash_key
+from softgaze.data.shards import Array
 from softgaze.dropout import noise
 from softgaze.models.base import Seq2Seq
 from softgaze.speed import measures
@@ -35,11 +37,10 @@ class Gradients:
         self.parts = HALVES if large and settings.fast and device.type == "cpu" else 1
         self.pool = ThreadPoolExecutor(HALVES) if self.parts > 1 and draws_its_own_noise(model) else None
 
-    def divide(self, batch: Batch) -> list[Batch]:
-        """The rows of a batch dealt out in turn: neighbours are of one length, so the halves are, too."""
-        return [
-            Batch(batch.pairs[first :: self.parts], batch.epoch) for first in range(min(self.parts, len(batch.pairs)))
-        ]
+    def divide(self, batch: Batch, lengths: Array) -> list[Batch]:
+        """A batch whose pairs have `lengths` (N, 2), as the parts that are computed apart."""
+        parts = halves(lengths) if self.parts == HALVES and len(batch.pairs) > 1 else [slice(None)]
+        return [Batch(batch.pairs[places], batch.epoch) for places in parts]
 
     def add(self, parts: Sequence[Pairs], tokens: int, *key: int) -> float:
         """The summed loss of a batch in `parts`; 1/`tokens` of its gradient is added. The noise follows from `key`."""
@@ -67,6 +68,23 @@ class Gradients:
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             if gradient is not None:
                 parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+
+
+def halves(lengths: Array) -> list[Array]:
+    """Places of the pairs whose source is short for its target, and of the others: as much to do, less to pad."""
+    order = (lengths[:, 0] - lengths[:, 1]).argsort(kind="stable")
+    ordered = lengths[order]
+    first = work(ordered)[:-1]  # with 1 … N−1 pairs in the first half
+    second = work(ordered[::-1])[::-1][1:]
+    cut = int(abs(first - second).argmin()) + 1
+    return [order[:cut], order[cut:]]
+
+
+def work(lengths: Array) -> Array:
+    """What the first 1 … N pairs cost together: padded tokens of both sides, and a vocabulary for each real one."""
+    rows = numpy.arange(1, len(lengths) + 1)
+    padded: Array = rows * numpy.maximum.accumulate(lengths).sum(axis=1) + lengths[:, 1].cumsum()
+    return padded
 
 
 def draws_its_own_noise(model: nn.Module) -> bool:

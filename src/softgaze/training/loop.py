@@ -132,7 +132,7 @@ class Trainer:
         """One step of the optimiser over a group of batches; None if a number was not finite, and nothing changed."""
         settings, step = self.config.training, self.progress.step + 1
         torch.manual_seed(hash_key(settings.seed, step) % 2**63)
-        batches = [[self.collate(part) for part in self.gradients.divide(batch)] for batch in group]
+        batches = [[self.collate(part) for part in self.divide(batch)] for batch in group]
         tokens = sum(part.tokens for parts in batches for part in parts)
         rate = self.set_rate(step)
         self.optimiser.zero_grad(set_to_none=True)
@@ -147,6 +147,10 @@ class Trainer:
         self.progress.tokens += tokens
         self.tick()
         return Update(step, group[0].epoch, total / tokens, tokens, rate, self.progress.elapsed)
+
+    def divide(self, batch: Batch) -> list[Batch]:
+        """The parts of a batch that are computed apart."""
+        return self.gradients.divide(batch, self.prepared.train.lengths(batch.pairs))
 
     def collate(self, batch: Batch) -> Pairs:
         """A batch of training pairs as tensors."""

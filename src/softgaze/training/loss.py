@@ -3,12 +3,13 @@
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
+import numpy
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
 from softgaze.data.batches import Batch
-from softgaze.data.shards import Array, Shards
+from softgaze.data.shards import Rows, Shards
 from softgaze.models.base import Seq2Seq, Source
 from softgaze.speed import is_fast
 from softgaze.symbols import BEGIN, END, PAD
@@ -27,25 +28,23 @@ class Pairs(NamedTuple):
 
 def collate(shards: Shards, batch: Batch, device: torch.device) -> Pairs:
     """Read and pad the pairs of a batch. Sources end with END, so that no source is ever empty."""
-    rows = [shards[number] for number in batch.pairs.tolist()]
-    lengths = torch.tensor([len(source) + 1 for source, _ in rows])
-    source = pad([source for source, _ in rows], after=END)
-    target, wanted = pad([row for _, row in rows], before=BEGIN), pad([row for _, row in rows], after=END)
-    tokens = sum(len(row) + 1 for _, row in rows)
+    sources, targets = shards.gather(batch.pairs)
+    lengths = torch.from_numpy(sources.lengths + 1)
+    source = pad(sources, after=END)
+    target, wanted = pad(targets, before=BEGIN), pad(targets, after=END)
+    tokens = len(targets.tokens) + len(targets.lengths)
     return Pairs(Source(source.to(device), lengths.to(device)), target.to(device), wanted.to(device), tokens)
 
 
-def pad(rows: list[Array], before: int | None = None, after: int | None = None) -> Tensor:
+def pad(rows: Rows, before: int | None = None, after: int | None = None) -> Tensor:
     """Rows of ids as one tensor, each with a special token before or after it."""
-    result = torch.full((len(rows), max(map(len, rows)) + 1), PAD, dtype=torch.long)
-    for number, row in enumerate(rows):
-        start = 0 if before is None else 1
-        result[number, start : start + len(row)] = torch.from_numpy(row.astype("int64"))
-        if before is not None:
-            result[number, 0] = before
-        if after is not None:
-            result[number, len(row)] = after
-    return result
+    padded = numpy.full((len(rows.lengths), rows.lengths.max() + 1), PAD, dtype=numpy.int64)
+    padded[rows.row, rows.column + (before is not None)] = rows.tokens
+    if before is not None:
+        padded[:, 0] = before
+    if after is not None:
+        padded[numpy.arange(len(padded)), rows.lengths] = after
+    return torch.from_numpy(padded)
 
 
 def summed_loss(model: Seq2Seq, pairs: Pairs, smoothing: float) -> Tensor:
@@ -80,9 +79,12 @@ class VocabularyLoss(torch.autograd.Function):
             total = -uniform * (inputs.sum(0).to(precise) @ matrix.sum(0).to(precise))
             learning = any(context.needs_input_grad)
             to_features, to_weight = torch.empty_like(inputs), torch.zeros_like(weight)
-            for rows in slices(len(inputs), LOGITS // len(weight)):
-                logits = (inputs[rows] @ matrix.T).to(precise)
-                chances, right = logits.softmax(-1), wanted[rows, None]
+            size = LOGITS // len(weight)
+            room = inputs.new_empty(min(max(1, size), len(inputs)), len(weight))  # used again by every slice
+            for rows in slices(len(inputs), size):
+                right = wanted[rows, None]
+                logits = torch.mm(inputs[rows], matrix.T, out=room[: len(right)]).to(precise)
+                chances = logits.softmax(-1)
                 total += (log_sum(logits, chances, right) - (1 - smoothing) * logits.gather(1, right)).sum()
                 if learning:
                     errors = chances.scatter_add_(1, right, chances.new_full(right.shape, smoothing - 1)).to(dtype)
