@@ -17,13 +17,17 @@ from softgaze.training.precision import has_bfloat16
 from softgaze.training.prepare import Prepared
 from softgaze.training.run import RunDirectory
 
+# Our own default is rotary, which learns faster and costs a few per cent more; the peers have sinusoids.
+AS_PEERS: dict[str, dict[str, Any]] = {"transformer": {"positions": "sinusoidal"}}
+
 model_facts: dict[str, Any] = {}
 
 
 def trainer_of(job: Job) -> Trainer:
     """A trainer as `softgaze train` makes it, reading the text that was encoded for everybody."""
+    options = {**AS_PEERS.get(job.arch, {}), **job.model, "dropout": job.dropout}
     settings = {
-        "model": {"arch": job.arch, "size": job.size, "options": {**job.model, "dropout": job.dropout}},
+        "model": {"arch": job.arch, "size": job.size, "options": options},
         "training": {
             "seed": job.seed,
             "batch_tokens": job.batch_tokens,
