@@ -88,4 +88,5 @@ def shown(attention: Attention | None) -> dict[str, Any] | None:
     if attention is None:
         return None
     words = attention.words()
-    return stored_recording(Attention.of(words.source, words.target, words.weights).recording)
+    alone = Attention.of(words.source, words.target, words.weights)
+    return {"shows": words.shows, **stored_recording(alone.recording)}

@@ -2,8 +2,10 @@
    `listen` what a person points at; what that means is decided in page.js. Words only ever become text. */
 
 const SVG = "http://www.w3.org/2000/svg";
-const FAINTEST = 0.01; // thinner ribbons cannot be seen
+const THINNEST = 0.3; // pixels; thinner ribbons cannot be seen
+const MANY = 24; // words below each other are set tighter from here on
 const READABLE = 0.1; // weights from here on have their number in the heat map
+const DARK = 0.55; // from here on, what stands on a colour is light
 const MARK_NAMES = { [BEGIN_MARK]: "begin of the sentence", [END_MARK]: "end of the sentence" };
 
 // --- making elements -----------------------------------------------------------------------------------------------
@@ -57,10 +59,11 @@ class Ribbons {
     this.stage = stage;
     this.listen = listen;
     this.lines = { column: make("div", { class: "line", role: "group" }), row: make("div", { class: "line", role: "group" }) };
+    this.captions = { column: make("span", { class: "faint" }), row: make("span", { class: "faint" }) };
     this.picture = makeSvg("svg", { class: "ribbons", "aria-hidden": "true" });
-    stage.replaceChildren(this.lines.column, this.picture, this.lines.row);
+    stage.replaceChildren(this.captions.column, this.lines.column, make("div", { class: "between" }, this.picture), this.captions.row, this.lines.row);
     this.hear();
-    new ResizeObserver(() => this.place()).observe(stage);
+    new ResizeObserver(() => this.width !== stage.clientWidth && this.place()).observe(stage);
   }
 
   hear() {
@@ -83,6 +86,7 @@ class Ribbons {
       this.lines[side].replaceChildren(...this.words[side]);
       this.lines[side].dir = isRightToLeft(labels) ? "rtl" : "ltr";
       this.lines[side].setAttribute("aria-label", names[side]);
+      this.captions[side].textContent = names[side];
     }
     this.place();
   }
@@ -93,8 +97,10 @@ class Ribbons {
     this.stage.classList.remove("down");
     const isTooLong = Object.values(this.lines).some((line) => line.scrollWidth > line.clientWidth + 1);
     this.stage.classList.toggle("down", isTooLong);
+    this.stage.classList.toggle("many", Math.max(this.map.width, this.map.height) > MANY);
     this.isDown = isTooLong;
     this.draw();
+    this.width = this.stage.clientWidth;
   }
 
   draw() {
@@ -102,6 +108,7 @@ class Ribbons {
     this.picture.setAttribute("viewBox", `0 0 ${box.width} ${box.height}`);
     this.paths = ribbonsOf(this.map, this.ends(box), this.gold, this.isDown, box);
     const shapes = this.paths.map((each) => {
+      each.look = "";
       each.element = makeSvg("path", { class: each.kind, d: each.path, "stroke-width": each.width.toFixed(2),
         "stroke-opacity": each.opacity?.toFixed(3), "data-side": each.kind === "ribbon" && "row", "data-number": each.row });
       return each.element;
@@ -124,8 +131,10 @@ class Ribbons {
     this.active = active;
     this.stage.classList.toggle("lit", Boolean(active));
     for (const each of this.paths ?? []) {
-      each.element.classList.toggle("on", Boolean(active) && each[active.side] === active.number);
-      each.element.classList.toggle("before", Boolean(active?.isReplay) && each.row < active.number);
+      const isOn = active ? each[active.side] === active.number : false;
+      const look = isOn ? "on" : active?.isReplay && each.row < active.number ? "before" : "";
+      if (look !== each.look) each.element.setAttribute("class", `${each.kind} ${look}`); // touched only if it changes: there may be thousands
+      each.look = look;
     }
     for (const side of ["column", "row"]) this.words?.[side].forEach((element, number) => this.lightWord(element, side, number));
   }
@@ -137,7 +146,7 @@ class Ribbons {
     element.classList.toggle("on", isOwn || weight >= READABLE);
     element.classList.toggle("later", Boolean(active?.isReplay) && side === "row" && number > active.number);
     element.setAttribute("aria-pressed", String(Boolean(isOwn && active.isPinned)));
-    element.style.setProperty("--weight", isOwn ? 0 : weight.toFixed(3));
+    element.style.setProperty("--weight", weight.toFixed(3));
   }
 }
 
@@ -148,21 +157,29 @@ function wordButton(label, side, number) {
   return make("button", { type: "button", class: classes, "data-side": side, "data-number": number, title: label.text.length > 20 && label.text, ...names }, shown);
 }
 
-/* The shapes to draw, thin ones last so that they stay visible; `gold` is a list of [row, column] or null. */
+/* The shapes to draw, thin ones last so that they stay visible; `gold` is a list of [row, column, is sure] or null. */
 function ribbonsOf(map, ends, gold, isDown, box) {
   const unit = ribbonUnit(ends), depth = isDown ? box.width : box.height;
   const places = { row: spots(map, ends.row, unit, false), column: spots(map, ends.column, unit, true) };
+  const isGold = new Map((gold ?? []).map(([row, column, isSure]) => [row * map.width + column, isSure]));
   const found = [];
   map.rows.forEach((_, row) => map.columns.forEach((_, column) => {
-    const weight = at(map, row, column), isGold = gold?.some(([one, other]) => one === row && other === column);
-    if (weight < FAINTEST && !isGold) return;
+    const weight = at(map, row, column), isSure = isGold.get(row * map.width + column);
+    const isVisible = weight * unit >= THINNEST;
+    if (!isVisible && !isSure) return;
     const path = curve(places.column(row, column), places.row(row, column), depth, isDown);
-    const shape = { row, column, path, width: weight * unit, opacity: 0.3 + 0.5 * weight };
-    if (isGold) found.push({ ...shape, kind: weight < READABLE ? "missed" : "right", width: weight < READABLE ? 1.5 : weight * unit + 4, opacity: null });
-    if (weight >= FAINTEST) found.push({ ...shape, kind: "ribbon" });
+    const shape = { row, column, path, width: weight * unit };
+    if (isSure !== undefined) found.push(...outline(shape, weight, isSure));
+    if (isVisible) found.push({ ...shape, kind: "ribbon", opacity: 0.3 + 0.5 * weight });
   }));
-  const order = { right: 0, missed: 1, ribbon: 2 };
+  const order = { right: 0, inside: 1, missed: 2, ribbon: 3 };
   return found.sort((one, other) => order[one.kind] - order[other.kind] || other.width - one.width);
+}
+
+/* A right link has golden edges; one that should have been looked at and was not is only a dashed line. */
+function outline(shape, weight, isSure) {
+  if (weight < READABLE) return isSure ? [{ ...shape, kind: "missed", width: 1.5 }] : [];
+  return [{ ...shape, kind: "right", width: shape.width + 5 }, { ...shape, kind: "inside", width: shape.width + 1 }];
 }
 
 /* Pixels of a weight of 1: as wide as the narrowest output word. */
@@ -209,12 +226,13 @@ class Heat {
   }
 
   hear() {
-    const cell = (event) => {
-      const box = this.body.getBoundingClientRect();
-      return Math.min(Math.floor((event.clientY - box.top) / this.size.height), this.map.height - 1);
+    const tellCell = (name) => (event) => {
+      const box = this.body.getBoundingClientRect(), { width, height } = this.size;
+      const [row, column] = [(event.clientY - box.top) / height, (event.clientX - box.left) / width].map(Math.floor);
+      if (row >= 0 && row < this.map.height && column >= 0 && column < this.map.width) this.listen(name, "row", row, event, column);
     };
-    this.body.addEventListener("pointermove", (event) => this.listen("point", "row", cell(event), event));
-    this.body.addEventListener("click", (event) => this.listen("press", "row", cell(event), event));
+    this.body.addEventListener("pointermove", tellCell("point"));
+    this.body.addEventListener("click", tellCell("press"));
     for (const [element, side] of [[this.top, "column"], [this.left, "row"]]) {
       const tell = (name) => (event) => event.target.dataset.number && this.listen(name, side, Number(event.target.dataset.number), event);
       element.addEventListener("pointerover", tell("point"));
@@ -269,11 +287,11 @@ const heatLabel = (label, number) =>
 
 /* Upright labels if there is room for them, else turned; numbers have room where there are not too many columns. */
 function cellSize(map, room) {
-  const left = room - Math.min(textWidth(map.rows), 130) - 24, widest = textWidth(map.columns) + 12;
-  if (widest * map.width <= left) return { width: Math.min(Math.max(widest, 46, Math.floor(left / map.width / 1.6)), 84), height: 32, isTurned: false };
-  const isLong = map.width > 40 || map.height > 60;
-  const width = Math.min(Math.max(Math.floor(left / Math.max(map.width, 1)), isLong ? 15 : 34), 46);
-  return { width, height: isLong ? 17 : 28, isTurned: true };
+  const left = room - Math.min(textWidth(map.rows), 140) - 24, widest = textWidth(map.columns) + 12;
+  if (widest * map.width <= left) return { width: Math.min(Math.max(widest, Math.floor(left / map.width)), 72), height: 34, isTurned: false };
+  if (map.width > 40 || map.height > 60) return { width: 16, height: 17, isTurned: true };
+  const fitting = Math.floor(left / Math.max(map.width, 1));
+  return { width: Math.min(Math.max(fitting, 34), 56), height: 32, isTurned: true };
 }
 
 const pen = document.createElement("canvas").getContext("2d");
@@ -290,24 +308,22 @@ function paint(canvas, map, hue) {
   [canvas.width, canvas.height] = [Math.max(map.width, 1), Math.max(map.height, 1)];
   if (!map.width || !map.height) return;
   const brush = canvas.getContext("2d"), image = brush.createImageData(map.width, map.height);
-  for (let place = 0; place < map.values.length; place++) {
-    [image.data[4 * place], image.data[4 * place + 1], image.data[4 * place + 2]] = hue;
-    image.data[4 * place + 3] = Math.round(255 * Math.min(map.values[place], 1));
-  }
+  const colour = new Uint32Array(image.data.buffer), [red, green, blue] = hue, opaque = (blue << 16) | (green << 8) | red;
+  map.values.forEach((weight, place) => { colour[place] = (Math.round(255 * Math.min(weight, 1)) << 24) | opaque; });
   brush.putImageData(image, 0, 0);
 }
 
 /* What lies over the colours: gold outlines, a ring on each row's largest, numbers. */
 function heatMarks(map, { width, height }, gold) {
   const box = (row, column, inset) => ({ x: column * width + inset, y: row * height + inset, width: width - 2 * inset, height: height - 2 * inset, rx: 3 });
-  const marks = gold.map(([row, column]) => ({ tag: "rect", class: "gold", ...box(row, column, 1) }));
+  const marks = gold.map(([row, column, isSure]) => ({ tag: "rect", class: isSure ? "gold" : "gold possible", ...box(row, column, 1.5) }));
   map.rows.forEach((_, row) => {
     const own = rowOf(map, row), most = largest(own);
-    if (most >= 0) marks.push({ tag: "rect", class: "ring", ...box(row, most, 3) });
+    if (most >= 0) marks.push({ tag: "rect", class: own[most] > DARK ? "ring dark" : "ring", ...box(row, most, 4) });
     if (width >= 30) own.forEach((weight, column) => {
       if (weight < READABLE) return;
       const place = { x: (column + 0.5) * width, y: (row + 0.5) * height, "text-anchor": "middle", "dominant-baseline": "central" };
-      marks.push({ tag: "text", class: weight > 0.55 ? "number dark" : "number", ...place, text: two(weight) });
+      marks.push({ tag: "text", class: weight > DARK ? "number dark" : "number", ...place, text: two(weight) });
     });
   });
   return marks;

@@ -15,13 +15,15 @@ function bytesOf(text) {
   return bytes.buffer;
 }
 
+/* Unpacked when first looked at: most kinds of a long sentence never are. */
 function readStack(stored) {
   if (!stored) return null;
   const [layers, heads, height, width] = stored.shape;
+  let weights, norms;
   return {
     layers, heads, height, width,
-    weights: new Uint16Array(bytesOf(stored.weights)), // little-endian, as is every machine with a browser
-    norms: new Float32Array(bytesOf(stored.norms)),
+    get weights() { return (weights ??= new Uint16Array(bytesOf(stored.weights))); }, // little-endian, as is every browser
+    get norms() { return (norms ??= new Float32Array(bytesOf(stored.norms))); },
   };
 }
 
@@ -45,17 +47,16 @@ function identity(size) {
 }
 
 function product(first, second) {
-  const found = matrix(first.height, second.width), width = second.width;
+  const found = matrix(first.height, second.width);
   for (let row = 0; row < first.height; row++) {
-    for (let inner = 0; inner < first.width; inner++) {
-      const factor = first.values[row * first.width + inner];
-      if (!factor) continue; // half of a decoder's weights are zero
-      for (let column = 0; column < width; column++) {
-        found.values[row * width + column] += factor * second.values[inner * width + column];
-      }
-    }
+    const own = rowOf(found, row);
+    rowOf(first, row).forEach((factor, inner) => { if (factor) addTo(own, factor, rowOf(second, inner)); });
   }
   return found;
+}
+
+function addTo(values, factor, others) {
+  for (let place = 0; place < values.length; place++) values[place] += factor * others[place];
 }
 
 function mixed(own, looked) {
@@ -64,7 +65,12 @@ function mixed(own, looked) {
 
 const rowOf = (map, row) => map.values.subarray(row * map.width, (row + 1) * map.width);
 const at = (map, row, column) => map.values[row * map.width + column];
-const sum = (values) => values.reduce((total, value) => total + value, 0);
+function sum(values) {
+  let total = 0;
+  for (let place = 0; place < values.length; place++) total += values[place];
+  return total;
+}
+
 const mean = (values) => (values.length ? sum(values) / values.length : 0);
 
 /* Rows that sum to 1; a row that looked nowhere stays zero. */
@@ -102,13 +108,13 @@ const chosen = (number, count) => (number === null ? [...Array(count).keys()] : 
 function meanOf(stack, layer, head, byLength = false) {
   const found = matrix(stack.height, stack.width), size = stack.height * stack.width;
   const layers = chosen(layer, stack.layers), heads = chosen(head, stack.heads);
-  const step = 1 / (STEPS * layers.length * heads.length);
+  const step = 1 / (STEPS * layers.length * heads.length), { weights, norms, width } = stack;
   for (const one of layers) {
     for (const other of heads) {
       const number = one * stack.heads + other;
       for (let place = 0; place < size; place++) {
-        const length = byLength ? stack.norms[number * stack.width + (place % stack.width)] : 1;
-        found.values[place] += stack.weights[number * size + place] * length * step;
+        const length = byLength ? norms[number * width + (place % width)] : 1;
+        found.values[place] += weights[number * size + place] * length * step;
       }
     }
   }
@@ -218,8 +224,9 @@ function gathered(pieces, rows, columns) {
 const isWord = (label) => label.word !== null;
 
 /* Without the marks: what alignments are made of. */
-function wordWeights(recording, view) {
-  const map = mapOf(recording, { ...view, unit: "words" });
+const wordWeights = (recording, view) => withoutMarks(mapOf(recording, { ...view, unit: "words" }));
+
+function withoutMarks(map) {
   const rows = numbersOf(map.rows, isWord), columns = numbersOf(map.columns, isWord);
   const found = matrix(rows.length, columns.length);
   rows.forEach((row, number) => rowOf(found, number).set(columns.map((column) => at(map, row, column))));
@@ -255,8 +262,9 @@ const entropies = (map) => map.rows.map((_, row) => entropyOf(rowOf(map, row)));
 
 /* Of each column, what all words of the output together looked at it. */
 function coverages(map) {
-  const rows = numbersOf(map.rows, isWord);
-  return map.columns.map((_, column) => sum(rows.map((row) => at(map, row, column))));
+  const given = new Float64Array(map.width);
+  for (const row of numbersOf(map.rows, isWord)) addTo(given, 1, rowOf(map, row));
+  return Array.from(given);
 }
 
 /* The mean share of a row that goes to marks. */
@@ -280,11 +288,18 @@ function honestyOf(weights, influence) {
 
 /* From 0; equals share a mean rank. */
 function ranks(values) {
-  return values.map((own) => sum(values.map((other) => (other < own ? 1 : other === own ? 0.5 : 0))) - 0.5);
+  const order = [...values.keys()].sort((one, other) => values[one] - values[other]), found = [];
+  for (let start = 0, end; start < order.length; start = end) {
+    for (end = start + 1; values[order[end]] === values[order[start]];) end++;
+    order.slice(start, end).forEach((place) => { found[place] = (start + end - 1) / 2; });
+  }
+  return found;
 }
 
+const centred = (values, middle = mean(values)) => values.map((value) => value - middle);
+
 function correlation(first, second) {
-  const [one, other] = [first, second].map((values) => values.map((value) => value - mean(values)));
+  const [one, other] = [centred(first), centred(second)];
   const along = (left, right) => sum(left.map((value, place) => value * right[place]));
   const spread = Math.sqrt(along(one, one) * along(other, other));
   return spread > 0 ? along(one, other) / spread : NaN;
@@ -298,7 +313,7 @@ function pointing(weights, influence) {
   for (let row = 0; row < weights.height; row++) {
     const mattered = Array.from(rowOf(influence, row), (value) => Math.max(value || 0, 0));
     reached += mattered[Math.max(largest(rowOf(weights, row)), 0)] ?? 0;
-    reachable += Math.max(0, ...mattered);
+    reachable += mattered.reduce((most, value) => Math.max(most, value), 0);
   }
   return reachable > 0 ? reached / reachable : 0;
 }

@@ -29,8 +29,10 @@ const reactions = {
   press: (place) => { stop(); state.pinned = isSame(state.pinned, place) ? null : place; },
 };
 
-function listen(what, side, number, event) {
-  reactions[what]({ side, number }, event);
+function listen(what, side, number, event, column = null) {
+  const place = { side, number, column };
+  if (what === "point" && isSame(state.hover, place) && state.hover.column === column) return;
+  reactions[what](place, event);
   showActive();
 }
 
@@ -55,7 +57,8 @@ function showActive() {
 function sentence(map, found) {
   if (!map.rows.some(isWord)) return ["The output is empty: no word looked at anything."];
   if (!found) return [...clearest(map), "; ", ...unused(map)];
-  return found.side === "row" ? [...rowInWords(map, found.number), "; ", ...unused(map)] : columnInWords(map, found.number);
+  if (found.side === "column") return columnInWords(map, found.number);
+  return found.column === null || found.isPinned ? [...rowInWords(map, found.number), "; ", ...unused(map)] : cellInWords(map, found.number, found.column);
 }
 
 /* The looks that are surest, in the order of the output. */
@@ -72,6 +75,11 @@ function rowInWords(map, row) {
   const order = topOf(Array.from(rowOf(map, row)));
   const looked = order.map(([column, weight]) => [word(map.columns[column].text), ` ${two(weight)}`]);
   return [word(map.rows[row].text), " ← ", ...(looked.length ? joined(looked) : ["nothing"])];
+}
+
+function cellInWords(map, row, column) {
+  const most = largest(rowOf(map, row)), own = [word(map.rows[row].text), " ← ", word(map.columns[column].text), ` ${two(at(map, row, column))}`];
+  return most < 0 || most === column ? own : [...own, "; most: ", word(map.columns[most].text), ` ${two(at(map, row, most))}`];
 }
 
 function columnInWords(map, column) {
@@ -164,9 +172,9 @@ function goldCells(map) {
 }
 
 const LINES = {
-  cross: { column: "Source sentence", row: "Output sentence" },
-  encoder: { column: "Source sentence, looked at", row: "Source sentence, looking" },
-  decoder: { column: "Output so far, looked at", row: "Output sentence, looking" },
+  cross: { column: "source", row: "output" },
+  encoder: { column: "looked at", row: "looking" },
+  decoder: { column: "looked at", row: "looking" },
 };
 
 function showView() {
@@ -186,7 +194,6 @@ function showView() {
 // --- controls ------------------------------------------------------------------------------------------------------
 
 const GROUPS = { kind: "Attention", measure: "Measure", rows: "A row is", unit: "Unit" };
-const OPTIONS = { rows: { predicting: "predicting", reading: "reading" } };
 
 function makeControls() {
   const groups = [optionGroup("kind", kindsOf(recording)), select("layer"), select("head"),
@@ -221,9 +228,9 @@ function select(field) {
 }
 
 function showControls() {
-  const { view } = state;
+  const { view } = state, meant = { ...view, rows: view.kind === "encoder" ? "reading" : view.rows };
   for (const group of document.querySelectorAll("#controls [role=group]")) {
-    for (const button of group.querySelectorAll("button")) button.setAttribute("aria-pressed", String(view[group.dataset.field] === button.dataset.option));
+    for (const button of group.querySelectorAll("button")) button.setAttribute("aria-pressed", String(meant[group.dataset.field] === button.dataset.option));
   }
   for (const box of document.querySelectorAll("#controls select")) {
     const count = recording.parts[0][view.kind][`${box.dataset.field}s`];
@@ -234,6 +241,7 @@ function showControls() {
   }
   const rows = document.querySelector("#controls [data-field=rows]");
   for (const button of rows.querySelectorAll("button")) button.disabled = view.kind === "encoder" || (button.dataset.option === "reading" && !canRead(recording));
+  if (facts.gold) find("gold").disabled = view.kind !== "cross"; // right links are between source and output
   find("gold")?.setAttribute("aria-pressed", String(state.hasGold));
   find("chosen")?.setAttribute("aria-pressed", String(isSameView(facts.choice.view, { ...view, unit: facts.choice.view.unit })));
 }
@@ -247,11 +255,13 @@ function tilesOf(view) {
   if (layers > 1) places.push({ layer: null, head: null });
   const measure = view.measure === "rollout" ? "weights" : view.measure;
   const tiles = places.map((place) => {
-    const own = { ...view, ...place, measure }, weights = wordWeights(recording, own);
+    const own = { ...view, ...place, measure }, map = mapOf(recording, own);
+    const weights = view.unit === "words" ? withoutMarks(map) : wordWeights(recording, own);
     const isMeasured = influence && view.kind === "cross";
-    return { ...place, map: mapOf(recording, own), score: isMeasured ? pointing(weights, influence) : sharpness(weights) };
+    const isChosen = facts.choice && isSameView(facts.choice.view, own, ["kind", "layer", "head"]);
+    return { ...place, isChosen, map, score: isMeasured ? pointing(weights, influence) : sharpness(weights) };
   });
-  return tiles.sort((one, other) => other.score - one.score);
+  return tiles.sort((one, other) => other.score - one.score || Boolean(other.isChosen) - Boolean(one.isChosen));
 }
 
 function tileName({ layer, head }) {
@@ -284,10 +294,9 @@ const sameHead = (tile, view) => tile.dataset.head === String(view.head) || reco
 function tileButton(tile) {
   const canvas = make("canvas", { "aria-hidden": "true" }), { choice } = facts;
   paint(canvas, tile.map, currentHue());
-  const isChosen = choice && choice.view.kind === state.view.kind && choice.view.layer === tile.layer && choice.view.head === tile.head;
-  const badge = isChosen ? [make("span", { class: "badge", title: choice.text }, "chosen")] : [];
+  const badge = tile.isChosen ? [make("span", { class: "badge", title: choice.text }, "chosen")] : [];
   const button = make("button", { type: "button", class: "tile", "data-layer": String(tile.layer), "data-head": String(tile.head) },
-    make("span", { class: "frame" }, canvas, ...badge), make("span", { class: "caption" }, tileName(tile)), make("span", { class: "faint" }, two(tile.score)));
+    make("span", { class: "frame" }, canvas), tileName(tile), make("span", { class: "score faint" }, two(tile.score), ...badge));
   button.addEventListener("click", () => setView({ layer: tile.layer, head: tile.head }));
   return button;
 }
@@ -298,7 +307,7 @@ function step(number) {
   const words = ribbons.words.row;
   if (!words.length) return;
   const place = Math.min(Math.max(number, 0), words.length - 1);
-  Object.assign(state, { pinned: null, hover: null, focus: { side: "row", number: place }, isReplay: true });
+  Object.assign(state, { pinned: null, hover: null, focus: { side: "row", number: place, column: null }, isReplay: true });
   setRoving(words, place);
   words[place].scrollIntoView({ block: "nearest", inline: "nearest" });
   showActive();
@@ -394,22 +403,38 @@ function questionButton(answer, text) {
 }
 
 function showAnswer(answer) {
-  const number = facts.answers.indexOf(answer);
-  for (const button of document.querySelectorAll("#questions button")) button.setAttribute("aria-pressed", String(button.dataset.answer === String(number)));
-  const line = (left, marked, tag) => make("p", { class: "said", dir: "auto" }, make("span", { class: "faint" }, left),
-    ...joinedText(answer.diff.filter(([what]) => what === "same" || what === marked).map(([what, text]) => (what === "same" ? make("span", {}, text) : make(tag, {}, text)))));
-  const verdict = isChanged(answer) ? "" : " — the same as before";
-  const score = `score ${answer.score.toFixed(2).replace("-", "−")}: log-probability of a token in the mean; 0 is certain`;
-  find("answer").replaceChildren(make("h2", {}, `${answer.question}${verdict}`), line("before", "removed", "del"), line("now", "added", "ins"), make("p", { class: "faint" }, score));
-  find("answer-stage").hidden = !answer.attention;
-  if (!answer.attention) return;
-  const view = { kind: "cross", layer: null, head: null, rows: "predicting", measure: "weights", unit: "words" };
-  answerRibbons ??= new Ribbons(find("answer-stage"), lightAnswer);
-  answerRibbons.show(mapOf(readRecording(answer.attention), view), null, LINES.cross);
-  answerRibbons.light(null);
+  const number = String(facts.answers.indexOf(answer)), { attention } = answer;
+  for (const button of document.querySelectorAll("#questions button")) button.setAttribute("aria-pressed", String(button.dataset.answer === number));
+  const verdict = isChanged(answer) ? "it would write" : "it would write the same";
+  find("answer").replaceChildren(make("h2", {}, `${capital(answer.question)}, ${verdict}`),
+    textLine("before", answer, "removed", "del"), textLine("now", answer, "added", "ins"), ...scoreLine(answer));
+  find("answer-stage").hidden = !attention;
+  find("answer-shows").textContent = attention ? attention.shows : "";
+  if (attention) showAnswerMap(attention);
 }
 
-const joinedText = (pieces) => pieces.flatMap((piece) => [" ", piece]);
+const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
+
+function scoreLine({ score }) {
+  if (score === null) return [];
+  return [make("p", { class: "faint" }, `Score ${two(score).replace("-", "−")}: the log-probability of a subword, in the mean; 0 is certain.`)];
+}
+
+/* What stayed, and what went or came, as one text. */
+function textLine(name, answer, marked, tag) {
+  const pieces = answer.diff.filter(([what]) => what === "same" || what === marked);
+  const isSpaced = /\s/.test(answer.text) || pieces.some(([, text]) => /\s/.test(text)); // a script without spaces has none between pieces
+  const shown = pieces.flatMap(([what, text], place) => [place && isSpaced ? " " : "", what === "same" ? text : make(tag, {}, text)]);
+  return make("p", { class: "said" }, make("span", { class: "faint" }, name), make("span", { dir: "auto" }, ...(shown.length ? shown : ["nothing at all"])));
+}
+
+const PLAIN = { kind: "cross", layer: null, head: null, rows: "predicting", measure: "weights", unit: "words" };
+
+function showAnswerMap(attention) {
+  answerRibbons ??= new Ribbons(find("answer-stage"), lightAnswer);
+  answerRibbons.active = null;
+  answerRibbons.show(mapOf(readRecording(attention), PLAIN), null, LINES.cross);
+}
 
 let answerRibbons = null;
 

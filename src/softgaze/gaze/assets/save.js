@@ -10,7 +10,9 @@ const LOOKS = {
   missed: { fill: "none", stroke: GOLD, "stroke-dasharray": "5 4" },
   gold: { fill: "none", stroke: GOLD, "stroke-width": 2.5 },
   "gold possible": { fill: "none", stroke: GOLD, "stroke-width": 2, "stroke-dasharray": "4 3" },
+  inside: { fill: "none", stroke: PAPER },
   ring: { fill: "none", stroke: INK, "stroke-width": 1.2 },
+  "ring dark": { fill: "none", stroke: PAPER, "stroke-width": 1.2 },
   number: { fill: INK, "font-size": 11 },
   "number dark": { fill: PAPER, "font-size": 11 },
 };
@@ -56,8 +58,10 @@ function heatGroup(map, gold) {
   });
   const rows = map.rows.map((label, row) =>
     textAt(label.text, -8, (row + 0.5) * size.height, { "text-anchor": "end", "dominant-baseline": "central" }));
-  const columns = map.columns.map((label, column) =>
-    textAt(label.text, 0, 0, { transform: `translate(${(column + 0.5) * size.width} -8) rotate(-90)`, "dominant-baseline": "central" }));
+  const columns = map.columns.map((label, column) => { // marks stay upright: turned, they are other marks
+    const [turn, anchor] = isWord(label) ? ["rotate(-90)", "start"] : ["translate(0 -6)", "middle"];
+    return textAt(label.text, 0, 0, { transform: `translate(${(column + 0.5) * size.width} -8) ${turn}`, "text-anchor": anchor, "dominant-baseline": "central" });
+  });
   const frame = makeSvg("rect", { width, height, fill: "none", stroke: LINE });
   const marks = heatMarks(map, size, gold ?? []).map(styled);
   const group = makeSvg("g", { transform: `translate(${left} ${top})` }, ...cells, frame, ...marks, ...rows, ...columns);
