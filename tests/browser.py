@@ -49,7 +49,7 @@ def open_page(chromium: Browser, tmp_path: Path) -> Iterator[Opens]:
         path.write_text(html, encoding="utf-8")
         contexts.append(chromium.new_context(offline=True, **options))
         page = contexts[-1].new_page()
-        page.set_default_timeout(10_000)
+        page.set_default_timeout(60_000)  # of a busy machine; nothing here is about time
         watch(page, complaints)
         page.goto(path.as_uri())
         return page

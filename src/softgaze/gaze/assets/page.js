@@ -397,6 +397,7 @@ function questionButton(answer, text) {
   const button = make("button", { type: "button", class: "word", disabled: !answer, "data-answer": answer ? facts.answers.indexOf(answer) : null }, word(text));
   if (answer) {
     button.classList.toggle("changes", isChanged(answer));
+    button.title = isChanged(answer) ? "changes what is written" : "changes nothing";
     button.addEventListener("click", () => showAnswer(answer));
   }
   return button;
