@@ -179,34 +179,47 @@ function asRead(side) {
 
 const labelsOf = (side, unit) => (unit === "words" ? wholeWords(side) : subwords(side));
 
-const isShifted = (view) => view.rows === "reading" && view.kind !== "encoder";
-
-function rowLabels(recording, view) {
-  const labels = labelsOf(view.kind === "encoder" ? recording.source : recording.target, view.unit);
-  if (!isShifted(view)) return labels;
-  return labels.filter((label) => label.word !== null)
-    .map((label) => ({ ...label, places: label.places.map((place) => place + 1) }));
+/* A label for each word, without marks: what links are made of. `core_of` may leave out more than marks. */
+function cores(side) {
+  const places = side.words.map(() => []);
+  (side.core_of ?? side.word_of).forEach((word, place) => { if (word >= 0) places[word].push(place); });
+  return side.words.map((text, number) => ({ text, word: number, places: places[number] }));
 }
+
+const rowSide = (recording, view) => (view.kind === "encoder" ? recording.source : recording.target);
+const columnSide = (recording, view) => (view.kind === "decoder" ? asRead(recording.target) : recording.source);
+
+/* Where the row of a word is the step after the one that wrote it; an encoder reads all words at once. */
+function asRows(labels, view) {
+  if (view.rows !== "reading" || view.kind === "encoder") return labels;
+  return labels.filter(isWord).map((label) => ({ ...label, places: label.places.map((place) => place + 1) }));
+}
+
+const isWord = (label) => label.word !== null;
 
 /* Without a row for the end of the sentence, rows can only mean what they predict. */
 function canRead(recording) {
-  const view = { kind: "cross", rows: "reading", unit: "subwords" };
-  return rowLabels(recording, view).every((label) => label.places.every((place) => place < recording.target.pieces.length));
-}
-
-function columnLabels(recording, view) {
-  return labelsOf(view.kind === "decoder" ? asRead(recording.target) : recording.source, view.unit);
+  const rows = asRows(subwords(recording.target), { kind: "cross", rows: "reading" });
+  return rows.every((label) => label.places.every((place) => place < recording.target.pieces.length));
 }
 
 // --- maps ----------------------------------------------------------------------------------------------------------
 
-/* Pieces of a word are summed as columns and averaged as rows, so rows still sum to 1. */
-function mapOf(recording, view) {
-  const pieces = alongTheDiagonal(recording.parts.map((part) => partMap(part, view)));
-  const rows = rowLabels(recording, view), columns = columnLabels(recording, view);
+/* The maps of all parts, one below and right of the other. */
+const pieceMap = (recording, view) => alongTheDiagonal(recording.parts.map((part) => partMap(part, view)));
+
+function mapOf(recording, view, pieces = pieceMap(recording, view)) {
+  const rows = asRows(labelsOf(rowSide(recording, view), view.unit), view);
+  const columns = labelsOf(columnSide(recording, view), view.unit);
   return { ...gathered(pieces, rows, columns), rows, columns, view };
 }
 
+/* (target words, source words), whatever is shown. */
+function wordWeights(recording, view, pieces = pieceMap(recording, view)) {
+  return gathered(pieces, asRows(cores(rowSide(recording, view)), view), cores(columnSide(recording, view)));
+}
+
+/* Pieces of a word are summed as columns and averaged as rows, so rows still sum to 1. */
 function gathered(pieces, rows, columns) {
   const found = matrix(rows.length, columns.length);
   rows.forEach((row, number) => {
@@ -218,18 +231,6 @@ function gathered(pieces, rows, columns) {
       });
     }
   });
-  return found;
-}
-
-const isWord = (label) => label.word !== null;
-
-/* Without the marks: what alignments are made of. */
-const wordWeights = (recording, view) => withoutMarks(mapOf(recording, { ...view, unit: "words" }));
-
-function withoutMarks(map) {
-  const rows = numbersOf(map.rows, isWord), columns = numbersOf(map.columns, isWord);
-  const found = matrix(rows.length, columns.length);
-  rows.forEach((row, number) => rowOf(found, number).set(columns.map((column) => at(map, row, column))));
   return found;
 }
 

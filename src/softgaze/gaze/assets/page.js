@@ -255,8 +255,8 @@ function tilesOf(view) {
   if (layers > 1) places.push({ layer: null, head: null });
   const measure = view.measure === "rollout" ? "weights" : view.measure;
   const tiles = places.map((place) => {
-    const own = { ...view, ...place, measure }, map = mapOf(recording, own);
-    const weights = view.unit === "words" ? withoutMarks(map) : wordWeights(recording, own);
+    const own = { ...view, ...place, measure }, pieces = pieceMap(recording, own);
+    const map = mapOf(recording, own, pieces), weights = wordWeights(recording, own, pieces);
     const isMeasured = influence && view.kind === "cross";
     const isChosen = facts.choice && isSameView(facts.choice.view, own, ["kind", "layer", "head"]);
     return { ...place, isChosen, map, score: isMeasured ? pointing(weights, influence) : sharpness(weights) };
