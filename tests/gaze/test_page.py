@@ -36,8 +36,8 @@ def views(recording):
 
 
 def one_part(seed):
-    pieces = [(["▁a", "▁do", "g", "▁sleeps"], ["▁개", "가", "▁자", "요"])]
-    return random_recording(pieces, "a dog sleeps", "개가 자요", seed)
+    pieces = [(["▁a", "▁do", "g", ",", "▁sleeps", "."], ["▁개", "가", "▁자", "요", ".", "▁–"])]
+    return random_recording(pieces, "a dog, sleeps.", "개가 자요. –", seed)
 
 
 READ = """views => views.map(view => {
