@@ -7,7 +7,7 @@ INPUTS := pyproject.toml constraints.txt
 PIP     = $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev quickstart check test soak bench bench-full format dist clean
+.PHONY: help setup setup-dev browser quickstart check test soak bench bench-full format dist clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -26,6 +26,17 @@ $(VENV)/.ready: $(INPUTS) | $(BIN)/python
 $(VENV)/.ready-dev: $(INPUTS) | $(BIN)/python
 	$(PIP) -e '.[all,dev]'
 	@touch $(VENV)/.ready $@
+
+# A test tool's own download of a browser does not work everywhere; Debian's does. Without it, tests of pages are skipped.
+SEEING := chromium fonts-noto-cjk
+browser:            ## a browser and a font with Hangul for tests of what is seen (Debian, as root or with sudo)
+	@missing=$$(for each in $(SEEING); do dpkg -s $$each >/dev/null 2>&1 || echo $$each; done); \
+	may=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
+	if [ -z "$$missing" ]; then :; \
+	elif ! command -v apt-get >/dev/null || ! $$may true 2>/dev/null; then echo "not installed, and may not be: $$missing"; \
+	else log=$$(mktemp); export DEBIAN_FRONTEND=noninteractive; \
+	  { $$may apt-get update && $$may apt-get install -y --no-install-recommends $$missing; } >"$$log" 2>&1 || cat "$$log"; \
+	  rm -f "$$log"; fi
 
 quickstart: setup            ## train, translate and show attention on the built-in corpus
 	$(BIN)/softgaze quickstart

@@ -1,9 +1,11 @@
-"""What every test shares: how Hypothesis looks for counterexamples, and how many threads torch takes."""
+"""What every test shares: how Hypothesis looks for counterexamples, how many threads torch takes, and a browser."""
 
 import os
 
 import torch
 from hypothesis import settings
+
+from browser import chromium, open_page  # noqa: F401
 
 # On tensors this small a second thread costs more than it gives, and sums come out the same on every machine.
 torch.set_num_threads(1)

@@ -267,6 +267,16 @@ class Attention:
             Path(path).write_text(text + "\n", encoding="utf-8")
         return text
 
+    def to_html(self, path: str | Path | None = None, **options: Any) -> str:
+        """A page to play with, offline; written to `path` if given. The options are those of `gaze.page.page`."""
+        from softgaze.files import write_text
+        from softgaze.gaze.page import page
+
+        text = page(self, **options)
+        if path is not None:
+            write_text(Path(path), text)
+        return text
+
     @classmethod
     def load(cls, path: str | Path) -> "Attention":
         """From a JSON file, or the JSON inside an HTML or SVG file that softgaze wrote."""

@@ -39,7 +39,6 @@ def to_json(attention: Attention) -> str:
 
 def to_record(attention: Attention) -> dict[str, Any]:
     """What `to_json` writes."""
-    recording = attention.recording
     return {
         "format": FORMAT,
         "shows": attention.shows,
@@ -48,18 +47,28 @@ def to_record(attention: Attention) -> dict[str, Any]:
         "weights": [[round(weight, DIGITS) for weight in row] for row in attention.weights.tolist()],
         "view": asdict(attention.view),
         "choice": attention.choice.to_dict() if attention.choice else None,
-        "recording": {
-            "source": asdict(recording.source),
-            "target": asdict(recording.target),
-            "parts": [{kind: packed(getattr(part, kind)) for kind in KINDS} for part in recording.parts],
-        },
+        "recording": stored_recording(attention.recording),
+    }
+
+
+def stored_recording(recording: Recording) -> dict[str, Any]:
+    """All layers and heads, packed."""
+    return {
+        "source": asdict(recording.source),
+        "target": asdict(recording.target),
+        "parts": [{kind: packed(getattr(part, kind)) for kind in KINDS} for part in recording.parts],
     }
 
 
 def html_element(attention: Attention) -> str:
-    """The JSON as a page holds it: nothing in it can end the element, whatever the words are."""
-    safe = to_json(attention).replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
-    return f'<script type="application/json" id="{ELEMENT}">{safe}</script>'
+    """The JSON as a page holds it."""
+    return script_element(ELEMENT, to_json(attention))
+
+
+def script_element(name: str, text: str) -> str:
+    """Any JSON as a page holds it: nothing in it can end the element, whatever the words are."""
+    safe = text.replace("&", r"\u0026").replace("<", r"\u003c").replace(">", r"\u003e")
+    return f'<script type="application/json" id="{name}">{safe}</script>'
 
 
 def svg_element(attention: Attention) -> str:

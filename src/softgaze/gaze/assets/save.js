@@ -1,0 +1,121 @@
+/* What is shown, as files: a drawing (SVG, PNG), links (Pharaoh) and everything (JSON). */
+
+// A file is printed and put into papers, so it is drawn in light colours whatever the page has. Attributes instead of a
+// style sheet: the policy of the page holds for pictures made in it, too.
+const PAPER = "#ffffff", INK = "#1d1d1b", FAINT = "#6b6b66", LINE = "#d9d9d4", HUE = "#1d4e89", GOLD = "#b45309";
+const FONT = "Noto Sans, Noto Sans CJK KR, Apple SD Gothic Neo, Malgun Gothic, Segoe UI, sans-serif";
+const LOOKS = {
+  ribbon: { fill: "none", stroke: HUE },
+  right: { fill: "none", stroke: GOLD, "stroke-opacity": 0.8 },
+  missed: { fill: "none", stroke: GOLD, "stroke-dasharray": "5 4" },
+  gold: { fill: "none", stroke: GOLD, "stroke-width": 2.5 },
+  "gold possible": { fill: "none", stroke: GOLD, "stroke-width": 2, "stroke-dasharray": "4 3" },
+  inside: { fill: "none", stroke: PAPER },
+  ring: { fill: "none", stroke: INK, "stroke-width": 1.2 },
+  "ring dark": { fill: "none", stroke: PAPER, "stroke-width": 1.2 },
+  number: { fill: INK, "font-size": 11 },
+  "number dark": { fill: PAPER, "font-size": 11 },
+};
+const MARGIN = 16;
+
+function save(name, content, type) {
+  const address = URL.createObjectURL(content instanceof Blob ? content : new Blob([content], { type }));
+  make("a", { href: address, download: name }).click();
+  setTimeout(() => URL.revokeObjectURL(address), 10_000); // the browser reads it after the click
+}
+
+/* XML cannot hold every character that a text can. */
+const printable = (text) => text.replace(/[\u0000-\u0008\u000b\u000c\u000e-\u001f\ufffe\uffff]|\p{Surrogate}/gu, "\ufffd");
+
+const textAt = (text, x, y, attributes = {}) => makeSvg("text", { x, y, fill: INK, "font-size": 14, ...attributes }, printable(text));
+
+function styled({ tag, text, class: name, ...attributes }) {
+  return makeSvg(tag, { ...attributes, ...LOOKS[name] }, ...(text ? [text] : []));
+}
+
+/* The ribbons as they stand on the page. */
+function ribbonsGroup(ribbons) {
+  const box = ribbons.stage.getBoundingClientRect(), inner = ribbons.picture.getBoundingClientRect();
+  const shapes = ribbons.paths.map(({ kind, path, width, opacity }) =>
+    makeSvg("path", { d: path, "stroke-width": width.toFixed(2), "stroke-opacity": opacity?.toFixed(3), ...LOOKS[kind] }));
+  const words = ["column", "row"].flatMap((side) => ribbons.words[side].map((element) => {
+    const own = element.getBoundingClientRect();
+    const place = [(own.left + own.right) / 2 - box.left, (own.top + own.bottom) / 2 - box.top];
+    return textAt(element.textContent, ...place, { "text-anchor": "middle", "dominant-baseline": "central" });
+  }));
+  const moved = makeSvg("g", { transform: `translate(${inner.left - box.left} ${inner.top - box.top})` }, ...shapes);
+  return { group: makeSvg("g", {}, moved, ...words), width: box.width, height: ribbons.stage.scrollHeight };
+}
+
+function heatGroup(map, gold) {
+  const size = { width: map.width > 40 ? 18 : 40, height: map.width > 40 ? 18 : 28 };
+  const left = textWidth(map.rows, "14px sans-serif") + 14, top = textWidth(map.columns, "14px sans-serif") + 14;
+  const [width, height] = [map.width * size.width, map.height * size.height];
+  const cells = [];
+  map.values.forEach((weight, place) => {
+    const [row, column] = [Math.floor(place / map.width), place % map.width];
+    if (weight >= 0.002) cells.push(makeSvg("rect", { x: column * size.width, y: row * size.height, ...size, fill: HUE, "fill-opacity": weight.toFixed(3) }));
+  });
+  const rows = map.rows.map((label, row) =>
+    textAt(label.text, -8, (row + 0.5) * size.height, { "text-anchor": "end", "dominant-baseline": "central" }));
+  const columns = map.columns.map((label, column) => { // marks stay upright: turned, they are other marks
+    const [turn, anchor] = isWord(label) ? ["rotate(-90)", "start"] : ["translate(0 -6)", "middle"];
+    return textAt(label.text, 0, 0, { transform: `translate(${(column + 0.5) * size.width} -8) ${turn}`, "text-anchor": anchor, "dominant-baseline": "central" });
+  });
+  const frame = makeSvg("rect", { width, height, fill: "none", stroke: LINE });
+  const marks = heatMarks(map, size, gold ?? []).map(styled);
+  const group = makeSvg("g", { transform: `translate(${left} ${top})` }, ...cells, frame, ...marks, ...rows, ...columns);
+  return { group, width: left + width, height: top + height };
+}
+
+/* Ribbons, heat map and what they show, with the JSON inside: whoever has the drawing has the numbers. */
+function drawing(ribbons, map, gold, shows, json) {
+  const blocks = [ribbonsGroup(ribbons), heatGroup(map, gold)];
+  const width = Math.max(480, ...blocks.map((block) => block.width)) + 2 * MARGIN;
+  const content = [makeSvg("metadata", { id: "softgaze-attention" }, json)];
+  let top = MARGIN;
+  for (const block of blocks) {
+    content.push(makeSvg("g", { transform: `translate(${(width - block.width) / 2} ${top})` }, block.group));
+    top += block.height + 2 * MARGIN;
+  }
+  for (const line of wrapped(shows, Math.floor((width - 2 * MARGIN) / 6))) {
+    content.push(textAt(line, MARGIN, top, { "font-size": 12, fill: FAINT }));
+    top += 18;
+  }
+  const paper = makeSvg("rect", { width: "100%", height: "100%", fill: PAPER });
+  const whole = makeSvg("svg", { viewBox: `0 0 ${Math.ceil(width)} ${Math.ceil(top)}`, width: Math.ceil(width), height: Math.ceil(top), "font-family": FONT }, paper, ...content);
+  return new XMLSerializer().serializeToString(whole);
+}
+
+function wrapped(text, letters) {
+  const lines = [""];
+  for (const each of text.split(" ")) {
+    if (lines.at(-1) && lines.at(-1).length + each.length >= letters) lines.push("");
+    lines.push(`${lines.pop()} ${each}`.trim());
+  }
+  return lines;
+}
+
+const LARGEST_SIDE = 12_000; // pixels; browsers give up on larger canvases
+
+async function rasterised(svg) {
+  const address = URL.createObjectURL(new Blob([svg], { type: "image/svg+xml" }));
+  try {
+    const image = new Image();
+    image.src = address;
+    await image.decode();
+    const scale = Math.min(2, LARGEST_SIDE / Math.max(image.width, image.height));
+    const canvas = make("canvas", { width: Math.round(image.width * scale), height: Math.round(image.height * scale) });
+    canvas.getContext("2d").drawImage(image, 0, 0, canvas.width, canvas.height);
+    return await new Promise((done) => canvas.toBlob(done, "image/png"));
+  } finally {
+    URL.revokeObjectURL(address);
+  }
+}
+
+/* The stored record with another view of it, as Attention.to_json writes it. */
+function recordOf(record, map, shows) {
+  const rounded = map.rows.map((_, row) => Array.from(rowOf(map, row), (weight) => Number(weight.toFixed(6))));
+  const texts = (labels) => labels.map((label) => label.text);
+  return { ...record, shows, source: texts(map.columns), target: texts(map.rows), weights: rounded, view: map.view };
+}
