@@ -1,14 +1,14 @@
 """One map of where each output looked: its tokens, its weights, and what exactly is shown.
 
-Knows nothing of models: `watching` makes recordings, of which this is a view; `terminal` draws it, `stored` keeps it.
-Every method returns a new object, or a number.
+Knows nothing of models: `watching` makes recordings, of which this is a view; `terminal`, `svg` and `page` draw it,
+`stored` keeps it. Every method returns a new object, or a number.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 
@@ -17,6 +17,9 @@ from softgaze.gaze.alignment import Alignment
 from softgaze.gaze.recording import Array, Matrix, Part, Recording, Stack
 from softgaze.gaze.view import Choice, View
 from softgaze.gaze.words import WORD_START, Label, Side
+
+if TYPE_CHECKING:
+    from softgaze.gaze.figure import Figure
 
 
 class Comparison(NamedTuple):
@@ -266,6 +269,13 @@ class Attention:
         if path is not None:
             Path(path).write_text(text + "\n", encoding="utf-8")
         return text
+
+    def plot(self, gold: Alignment | None = None) -> "Figure":
+        """A picture for a paper, to `.save("a.svg")`, .png or .pdf; `gold` links between words are outlined."""
+        from softgaze.gaze.figure import Figure
+        from softgaze.gaze.svg import svg
+
+        return Figure(svg(self, gold=gold))
 
     @classmethod
     def load(cls, path: str | Path) -> "Attention":
