@@ -270,6 +270,13 @@ class Attention:
             Path(path).write_text(text + "\n", encoding="utf-8")
         return text
 
+    @classmethod
+    def load(cls, path: str | Path) -> "Attention":
+        """From a JSON file, or the JSON inside an HTML or SVG file that softgaze wrote."""
+        from softgaze.gaze.stored import load
+
+        return load(Path(path))
+
     def plot(self, gold: Alignment | None = None) -> "Figure":
         """A picture for a paper, to `.save("a.svg")`, .png or .pdf; `gold` links between words are outlined."""
         from softgaze.gaze.figure import Figure
@@ -277,12 +284,11 @@ class Attention:
 
         return Figure(svg(self, gold=gold))
 
-    @classmethod
-    def load(cls, path: str | Path) -> "Attention":
-        """From a JSON file, or the JSON inside an HTML or SVG file that softgaze wrote."""
-        from softgaze.gaze.stored import load
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """For notebooks."""
+        from softgaze.gaze.notebook import bundle
 
-        return load(Path(path))
+        return bundle(self)
 
     def __str__(self) -> str:
         from softgaze.gaze.terminal import heat_map
