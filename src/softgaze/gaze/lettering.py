@@ -17,7 +17,7 @@ ELLIPSIS = "…"
 
 LETTER_WIDTHS = dict.fromkeys("ijlI.,:;'|!`´·’‘", 0.32)
 LETTER_WIDTHS |= dict.fromkeys('ftr()[]{}-"/\\ *°“”', 0.42)
-LETTER_WIDTHS |= dict.fromkeys("mwMW@%&—…⏎⇥→←↓œæŒÆ", 0.95)
+LETTER_WIDTHS |= dict.fromkeys("mwMW@%&—…⏎⇥→←↓œæŒÆ<>=+~▁", 0.95)
 SMALL, CAPITAL, FOREIGN, FULL = 0.6, 0.7, 0.7, 1.0
 
 
