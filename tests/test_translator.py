@@ -420,6 +420,15 @@ def test_a_translation_that_knows_no_model_says_so(model):
     assert model.attention(alone) is not None
 
 
+def test_a_notebook_shows_both_texts_and_the_map(model, copy):
+    found = model.translate("the small dog")
+    shown = found._repr_mimebundle_(include=None, exclude=None)
+    assert shown["text/plain"] == f"the small dog\n{found.text}\n\n{found.attention}"
+    assert set(shown) == {"text/plain", "image/svg+xml", "text/html"}
+    for silent in (copy.translate("the dog"), model.translate(""), replace(found, translator=None)):
+        assert silent._repr_mimebundle_() == {"text/plain": repr(silent)}
+
+
 def test_honesty_is_a_correlation_and_influence_has_a_number_for_every_pair_of_words(model):
     found = model.translate("the small dog sees a cat.")
     assert found.influence.shape == (len(found.text.split()), 6)

@@ -197,6 +197,14 @@ class Translation:
     def __str__(self) -> str:
         return self.text
 
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """For notebooks: both texts, and where each word looked."""
+        from softgaze.gaze.notebook import bundle
+
+        if self.translator is None or self.attention is None:
+            return {"text/plain": repr(self)}
+        return bundle(self.attention, self.source, self.text)
+
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
         facts = {

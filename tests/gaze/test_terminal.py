@@ -1,5 +1,7 @@
 """The heat map lines up, whatever the width of its characters, and shows every weight once."""
 
+import unicodedata
+
 import numpy
 import pytest
 from hypothesis import given
@@ -7,9 +9,12 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from softgaze.gaze import Attention
-from softgaze.gaze.terminal import GAP, SHADES, heat_map
+from softgaze.gaze.lettering import END_OF_DIRECTION, LEFT_TO_RIGHT, RIGHT_TO_LEFT
+from softgaze.gaze.terminal import GAP, LEGEND, MARK_GAP, SHADES, heat_map
+from softgaze.gaze.words import END_MARK
 
-words = st.lists(st.sampled_from(["a", "school", "학교에", "가요.", "日本", "⏎"]), min_size=1, max_size=12)
+WORDS = ["a", "school", "학교에", "가요.", "日本", "e\u0301te\u0301", "مُدَرِّسَة.", "שלום", "👨‍👩‍👧", END_MARK]
+words = st.lists(st.sampled_from(WORDS), min_size=1, max_size=12)
 
 
 def identity(source, target):
@@ -18,14 +23,32 @@ def identity(source, target):
     return Attention.of(source, target, weights)
 
 
+def lines_of(attention, width=10_000):
+    """Without the legend, without the lines that set marks apart, without what only directs letters."""
+    body, legend = heat_map(attention, width=width).rsplit("\n\n", 1)
+    assert legend == LEGEND
+    return [plain(line) for line in body.split("\n") if line]
+
+
+def plain(line):
+    return line.translate(dict.fromkeys(map(ord, (LEFT_TO_RIGHT, RIGHT_TO_LEFT, END_OF_DIRECTION))))
+
+
+def starts_of(source, margin):
+    """Where each column begins."""
+    starts, place = [], margin
+    for before, word in zip([source[0], *source], source, strict=False):
+        place += len(MARK_GAP if (before == END_MARK) != (word == END_MARK) else GAP)
+        starts.append(place)
+        place += cell_len(word)
+    return starts
+
+
 @given(source=words, target=words)
 def test_a_full_weight_is_as_wide_as_its_word_and_under_it(source, target):
-    lines = heat_map(identity(source, target), width=10_000).split("\n")
-    margin = max(map(cell_len, target))
-    starts = [
-        margin + sum(len(GAP) + cell_len(word) for word in source[:place]) + len(GAP) for place in range(len(source))
-    ]
-    for row, (word, line) in enumerate(zip(target, lines[1:], strict=True)):
+    _, *rows = lines_of(identity(source, target))
+    starts = starts_of(source, max(map(cell_len, target)))
+    for row, (word, line) in enumerate(zip(target, rows, strict=True)):
         column = row % len(source)
         before, block = line.split(SHADES[-1], 1)[0], line.count(SHADES[-1])
         assert before.startswith(word)
@@ -35,15 +58,44 @@ def test_a_full_weight_is_as_wide_as_its_word_and_under_it(source, target):
 
 @given(source=words, target=words, width=st.integers(1, 60))
 def test_narrow_terminals_get_every_column_in_blocks(source, target, width):
-    blocks = heat_map(identity(source, target), width=width).split("\n\n")
-    shown = [word for block in blocks for word in block.split("\n")[0].split()]
-    assert shown == source
+    lines = lines_of(identity(source, target), width)
+    heads = lines[:: len(target) + 1]
+    assert [word for head in heads for word in head.split()] == source
     margin = max(map(cell_len, target))
-    widest = margin + len(GAP) + max(map(cell_len, source))
-    assert all(cell_len(line) <= max(width, widest) for block in blocks for line in block.split("\n"))
+    widest = margin + len(MARK_GAP) + max(map(cell_len, source))
+    assert all(cell_len(line) <= max(width, widest) for line in lines)
 
 
 @pytest.mark.parametrize(("weight", "shade"), [(0.0, " "), (0.1, "░"), (0.3, "▒"), (0.5, "▓"), (0.9, "█")])
 def test_more_is_darker(weight, shade):
     attention = Attention.of(["a", "b"], ["x"], [[weight, 1 - weight]])
     assert heat_map(attention, width=80).split("\n")[1][3] == shade
+
+
+def test_marks_stand_apart_from_words():
+    attention = identity(["a", "b", END_MARK], ["x", "y", END_MARK])
+    assert heat_map(attention, width=80).split("\n")[:5] == [
+        f"   a  b    {END_MARK}",
+        "x  █",
+        "y     █",
+        "",
+        f"{END_MARK}          █",
+    ]
+
+
+def test_a_line_of_arabic_still_runs_from_left_to_right():
+    head, row = heat_map(identity(["ذهب", "الولد."], ["إلى"]), width=80).split("\n")[:2]
+    for line, words in ((head, 2), (row, 1)):
+        assert line.startswith(LEFT_TO_RIGHT)
+        assert line.count(RIGHT_TO_LEFT) == line.count(END_OF_DIRECTION) == words
+
+
+def test_no_word_can_speak_to_the_terminal():
+    shown = heat_map(identity(["\x1b[31m", "\x00", "\x9b2J", "a\rb"], ["\x1b]0;x\x07"]), width=80)
+    assert not any(unicodedata.category(letter) == "Cc" for letter in shown.replace("\n", ""))
+
+
+@pytest.mark.parametrize(("rows", "columns"), [(0, 2), (0, 0), (1, 0)])
+def test_nothing_can_be_shown(rows, columns):
+    attention = Attention.of(["a"] * columns, ["x"] * rows, numpy.zeros((rows, columns)))
+    assert heat_map(attention, width=80).endswith(LEGEND)

@@ -118,3 +118,13 @@ def test_sides_that_do_not_fit_are_refused():
         Side(("▁a",), (), ("a",))
     with pytest.raises(ValueError, match="words from 0 to 0"):
         Side(("▁a",), (1,), ("a",))
+
+
+@given(text=st.text(st.sampled_from("the dog 학교에 🐕日本")))
+def test_a_side_reads_as_its_text(text):
+    assert side_of(text).text == " ".join(text.split())
+    assert Side.plain(text.split()).text == " ".join(text.split())
+
+
+def test_text_without_spaces_is_read_without_them():
+    assert side_of("我去学校。").text == "我去学校。"

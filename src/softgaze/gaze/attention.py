@@ -1,14 +1,14 @@
 """One map of where each output looked: its tokens, its weights, and what exactly is shown.
 
-Knows nothing of models: `watching` makes recordings, of which this is a view; `terminal` draws it, `stored` keeps it.
-Every method returns a new object, or a number.
+Knows nothing of models: `watching` makes recordings, of which this is a view; `terminal`, `svg` and `page` draw it,
+`stored` keeps it. Every method returns a new object, or a number.
 """
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 
@@ -17,6 +17,9 @@ from softgaze.gaze.alignment import Alignment
 from softgaze.gaze.recording import Array, Matrix, Part, Recording, Stack
 from softgaze.gaze.view import Choice, View
 from softgaze.gaze.words import WORD_START, Label, Side
+
+if TYPE_CHECKING:
+    from softgaze.gaze.figure import Figure
 
 
 class Comparison(NamedTuple):
@@ -283,6 +286,19 @@ class Attention:
         from softgaze.gaze.stored import load
 
         return load(Path(path))
+
+    def plot(self, gold: Alignment | None = None) -> "Figure":
+        """A picture for a paper, to `.save("a.svg")`, .png or .pdf; `gold` links between words are outlined."""
+        from softgaze.gaze.figure import Figure
+        from softgaze.gaze.svg import svg
+
+        return Figure(svg(self, gold=gold))
+
+    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
+        """For notebooks."""
+        from softgaze.gaze.notebook import bundle
+
+        return bundle(self)
 
     def __str__(self) -> str:
         from softgaze.gaze.terminal import heat_map

@@ -1,52 +1,92 @@
-"""A heat map in plain text that lines up with double-width characters."""
+"""A heat map in plain text that lines up, whatever the width and the direction of its characters."""
 
 import shutil
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import NamedTuple
 
 from rich.cells import cell_len
 
 from softgaze.gaze.attention import Attention
+from softgaze.gaze.lettering import LEFT_TO_RIGHT, clean, isolated, runs_right_to_left
+from softgaze.gaze.words import Label
 
 SHADES = " ░▒▓█"
 EDGES = (0.08, 0.25, 0.45, 0.7)  # where one shade gives way to the next
-GAP = "  "
+GAP, MARK_GAP = "  ", "    "  # between words; between words and the marks of begin and end
+LEGEND = "  ".join(f"{shade} ≥ {edge:.2f}" for shade, edge in zip(SHADES[1:], EDGES, strict=True))
+
+
+class Column(NamedTuple):
+    """A word on top."""
+
+    number: int
+    word: str
+    gap: str  # what keeps it from the one before
+
+    @property
+    def width(self) -> int:
+        """In cells of the terminal; Hangul takes two a syllable, an accent none."""
+        return cell_len(self.word)
 
 
 def heat_map(attention: Attention, width: int | None = None) -> str:
     """Source words on top, one line an output word; a long sentence goes on below in further blocks."""
     limit = width or shutil.get_terminal_size().columns
-    margin = max(cell_len(word) for word in attention.target)
-    blocks = []
-    for columns in fitting(attention.source, limit - margin):
-        top = " " * margin + "".join(GAP + attention.source[column] for column in columns)
-        rows = [
-            pad_to(word, margin) + "".join(GAP + cell(attention, row, column) for column in columns)
-            for row, word in enumerate(attention.target)
-        ]
-        blocks.append("\n".join(line.rstrip() for line in (top, *rows)))
-    return "\n\n".join(blocks)
+    margin = max((cell_len(clean(word)) for word in attention.target), default=0)
+    blocks = [block(attention, columns, margin) for columns in fitting(columns_of(attention), limit - margin)]
+    return "\n\n".join([*blocks, LEGEND])
 
 
-def fitting(words: tuple[str, ...], limit: int) -> list[list[int]]:
-    """Numbers of the words that fit side by side, at least one in each block."""
-    blocks: list[list[int]] = [[]]
+def block(attention: Attention, columns: Sequence[Column], margin: int) -> str:
+    """What stands side by side; the rows of marks a line apart."""
+    lines = [line(" " * margin, [(column.gap, isolated(column.word)) for column in columns])]
+    for row, (label, is_apart) in enumerate(set_apart(attention.row_labels)):
+        shades = [(column.gap, shade(attention.weights[row, column.number]) * column.width) for column in columns]
+        lines += [""] * is_apart
+        lines.append(line(pad_to(clean(label.text), margin), shades))
+    return "\n".join(lines)
+
+
+def line(start: str, cells: Sequence[tuple[str, str]]) -> str:
+    """One line from left to right, even where a terminal turns lines around that begin with Arabic."""
+    text = (start + "".join(gap + cell for gap, cell in cells)).rstrip()
+    return LEFT_TO_RIGHT + text if runs_right_to_left(text) else text
+
+
+def columns_of(attention: Attention) -> list[Column]:
+    """The words on top; marks stand apart."""
+    return [
+        Column(number, clean(label.text), MARK_GAP if is_apart else GAP)
+        for number, (label, is_apart) in enumerate(set_apart(attention.column_labels))
+    ]
+
+
+def set_apart(labels: Sequence[Label]) -> Iterator[tuple[Label, bool]]:
+    """Each label, and whether it is a mark after a word or a word after a mark."""
+    for before, label in pairwise([*labels[:1], *labels]):
+        yield label, (before.word is None) != (label.word is None)
+
+
+def fitting(columns: Sequence[Column], limit: int) -> list[list[Column]]:
+    """Those that fit side by side, at least one in each block."""
+    blocks: list[list[Column]] = [[]]
     used = 0
-    for number, word in enumerate(words):
-        needed = len(GAP) + cell_len(word)
+    for column in columns:
+        needed = len(column.gap) + column.width
         if blocks[-1] and used + needed > limit:
             blocks.append([])
             used = 0
-        blocks[-1].append(number)
+        blocks[-1].append(column)
         used += needed
     return blocks
 
 
-def cell(attention: Attention, row: int, column: int) -> str:
-    """A block as wide as the word above it, the darker the more was looked."""
-    weight = float(attention.weights[row, column])
-    shade = SHADES[sum(weight >= edge for edge in EDGES)]
-    return shade * cell_len(attention.source[column])
+def shade(weight: float) -> str:
+    """The darker the more was looked."""
+    return SHADES[sum(weight >= edge for edge in EDGES)]
 
 
 def pad_to(word: str, width: int) -> str:
-    """Spaces until `width` cells are filled; Hangul takes two a syllable."""
-    return word + " " * (width - cell_len(word))
+    """Spaces until `width` cells are filled."""
+    return isolated(word) + " " * (width - cell_len(word))

@@ -63,6 +63,15 @@ class Side:
             tuple(words), tuple(numbers), tuple(word for word, mark in zip(words, marks, strict=True) if not mark)
         )
 
+    @property
+    def text(self) -> str:
+        """The sentence as one reads it."""
+        if not any(WORD_START in piece for piece in self.pieces):
+            return " ".join(self.words)
+        pieces = zip(self.pieces, self.word_of, strict=True)
+        spelled = b"".join(b" " if word == NO_WORD else piece_bytes(piece) for piece, word in pieces)
+        return " ".join(spelled.decode(errors="replace").split())
+
     def subwords(self) -> list[Label]:
         """A label for each piece."""
         parts = enumerate(zip(self.pieces, self.word_of, strict=True))

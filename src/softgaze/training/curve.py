@@ -4,14 +4,14 @@ import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
-from xml.sax.saxutils import escape
 
 from softgaze.files import write_text
+from softgaze.gaze.drawing import element, picture, text
 from softgaze.training.journal import read_journal
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, GAP = 720, 190, 56, 130, 28, 46
 LABEL = 15  # lines of text are this far apart
-FONT = "font-family='system-ui, sans-serif'"
+FAINT = "#57606a"
 
 Points = Sequence[tuple[float, float]]
 
@@ -44,11 +44,8 @@ def write_curve(journal: Path, path: Path) -> None:
     bottom = panel(quality, TOP + HEIGHT + GAP, end, "score on held-out text")
     height = TOP + 2 * HEIGHT + GAP + 44
     minutes = text(LEFT + (WIDTH - LEFT - RIGHT) / 2, height - 6, "minutes of training", "middle")
-    write_text(
-        path,
-        f"<svg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 {WIDTH} {height}' width='{WIDTH}' height='{height}'>"
-        f"<rect width='100%' height='100%' fill='white'/>{top}{bottom}{minutes}</svg>\n",
-    )
+    panels = element("g", top + bottom + minutes, font_size=12, fill=FAINT)
+    write_text(path, picture(WIDTH, height, panels, title="the course of a training run") + "\n")
 
 
 def panel(lines: Sequence[Line], top: float, end: float, title: str) -> str:
@@ -60,21 +57,21 @@ def panel(lines: Sequence[Line], top: float, end: float, title: str) -> str:
         across = LEFT + (WIDTH - LEFT - RIGHT) * minute / max(minutes[-1], end)
         return across, top + HEIGHT * (1 - value / values[-1])
 
-    parts = [text(LEFT, top - 9, title, "start", weight="600")]
+    parts = [text(LEFT, top - 9, title, "start", font_weight="600")]
     for value in values:
         down = place(0, value)[1]
-        parts.append(f"<line x1='{LEFT}' x2='{WIDTH - RIGHT}' y1='{down:.1f}' y2='{down:.1f}' stroke='#e5e7eb'/>")
+        parts.append(element("line", x1=LEFT, x2=WIDTH - RIGHT, y1=down, y2=down, stroke="#e5e7eb"))
         parts.append(text(LEFT - 8, down + 4, f"{value:g}", "end"))
     parts += [text(place(minute, 0)[0], top + HEIGHT + 16, f"{minute:g}", "middle") for minute in minutes]
     label = top - LABEL
     for line in sorted(shown, key=lambda line: -line.points[-1][1]):
         corners = " ".join(f"{across:.1f},{down:.1f}" for across, down in (place(*point) for point in line.points))
-        parts.append(f"<polyline points='{corners}' fill='none' stroke='{line.colour}' stroke-width='2'/>")
+        parts.append(element("polyline", points=corners, fill="none", stroke=line.colour, stroke_width=2))
         across, down = place(*line.points[-1])
-        parts.append(f"<circle cx='{across:.1f}' cy='{down:.1f}' r='3' fill='{line.colour}'/>")
+        parts.append(element("circle", cx=across, cy=down, r=3, fill=line.colour))
         label = max(down, label + LABEL)
         words = f"{line.name} {line.points[-1][1]:.3g}"
-        parts.append(text(WIDTH - RIGHT + 8, label + 4, words, "start", colour=line.colour))
+        parts.append(text(WIDTH - RIGHT + 8, label + 4, words, "start", fill=line.colour))
     return "".join(parts)
 
 
@@ -85,9 +82,3 @@ def ticks(end: float) -> list[float]:
     power = 10.0 ** math.floor(math.log10(rough))
     step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
     return [round(number * step, 9) for number in range(math.ceil(end / step - 1e-9) + 1)]
-
-
-def text(across: float, down: float, words: str, anchor: str, *, colour: str = "#57606a", weight: str = "400") -> str:
-    """A text element."""
-    style = f"{FONT} font-size='12' font-weight='{weight}' fill='{colour}' text-anchor='{anchor}'"
-    return f"<text x='{across:.1f}' y='{down:.1f}' {style}>{escape(words)}</text>"

@@ -1,0 +1,41 @@
+"""The alphabet of our SVG: elements whose text and attributes are safe, whatever is written in them."""
+
+from xml.sax.saxutils import escape, quoteattr
+
+from softgaze.gaze.lettering import clean, isolated
+
+# The fonts of assets/style.css; the generic family comes last, so that what none of them has is looked for everywhere.
+FONT = (
+    "'Noto Sans', 'Noto Sans CJK KR', 'Noto Sans KR', 'Apple SD Gothic Neo', 'Malgun Gothic', 'Segoe UI', "
+    "'Noto Sans Arabic', 'DejaVu Sans', system-ui, sans-serif"
+)
+
+
+def element(name: str, content: str = "", /, **attributes: str | float) -> str:
+    """`<name key="value">content</name>`; content is SVG already. A `_` in a key is written `-`."""
+    keys = "".join(f" {key.replace('_', '-')}={quoteattr(written(value))}" for key, value in attributes.items())
+    return f"<{name}{keys}>{content}</{name}>" if content else f"<{name}{keys}/>"
+
+
+def text(across: float, down: float, words: str, anchor: str = "start", /, **attributes: str | float) -> str:
+    """Words that stay words: they can be searched, copied and read aloud."""
+    return element("text", spelled(isolated(words)), x=across, y=down, text_anchor=anchor, **attributes)
+
+
+def spelled(words: str) -> str:
+    """Any text as XML may hold it."""
+    return escape(clean(words))
+
+
+def written(value: str | float) -> str:
+    """A number as short as it can be, to a tenth: paths are made of thousands of them."""
+    return value if isinstance(value, str) else f"{value:.1f}".removesuffix(".0")
+
+
+def picture(width: float, height: float, content: str, *, title: str, description: str = "") -> str:
+    """A whole drawing on white; the title is its name for whoever cannot see it."""
+    about = element("title", spelled(title)) + (element("desc", spelled(description)) if description else "")
+    paper = element("rect", width="100%", height="100%", fill="#ffffff")
+    names = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "font_family": FONT}
+    view = f"0 0 {written(width)} {written(height)}"
+    return element("svg", about + paper + content, **names, viewBox=view, width=width, height=height)

@@ -1,0 +1,36 @@
+"""What a notebook shows of an attention: a page to play with, a picture where no scripts run, text in a terminal."""
+
+import base64
+import html
+
+from softgaze.gaze.attention import Attention
+from softgaze.gaze.page import page
+from softgaze.gaze.svg import drawn, svg
+
+HEIGHT = 760  # of the frame, in pixels; it scrolls if a page is longer
+
+# Where a notebook is not trusted, as on GitHub, frame and style are both taken out, and the picture comes to light.
+FRAME = """<style>.softgaze-still {{ display: none }}</style>
+<iframe title="attention" sandbox="allow-scripts allow-downloads" width="100%" height="{height}" frameborder="0" \
+srcdoc="{page}"></iframe>
+<img class="softgaze-still" alt="attention" src="data:image/svg+xml;base64,{picture}">"""
+
+
+def bundle(attention: Attention, *lines: str) -> dict[str, str]:
+    """All forms at once, from which a notebook takes the richest it can show; `lines` stand above the map."""
+    return {
+        "text/plain": "\n".join([*lines, "", str(attention)] if lines else [str(attention)]),
+        "image/svg+xml": svg(attention),
+        "text/html": "".join(map(paragraph, lines)) + frame(attention),
+    }
+
+
+def paragraph(line: str) -> str:
+    """One line of text, in the direction of its script."""
+    return f'<p dir="auto">{html.escape(line)}</p>\n'
+
+
+def frame(attention: Attention) -> str:
+    """The page, where it can reach nothing of the notebook around it."""
+    picture = base64.b64encode(drawn(attention).encode()).decode()
+    return FRAME.format(height=HEIGHT, page=html.escape(page(attention)), picture=picture)
