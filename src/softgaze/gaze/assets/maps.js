@@ -31,7 +31,7 @@ function readRecording(stored) {
   const parts = stored.parts.map((part) => ({
     cross: readStack(part.cross), encoder: readStack(part.encoder), decoder: readStack(part.decoder),
   }));
-  return { source: stored.source, target: stored.target, parts };
+  return { source: stored.source, target: stored.target, parts, note: stored.note ?? "" };
 }
 
 const kindsOf = (recording) => ["cross", "encoder", "decoder"].filter((kind) => recording.parts[0]?.[kind]);
@@ -351,9 +351,8 @@ const FIELDS = ["kind", "layer", "head", "rows", "measure", "unit"];
 
 const isSameView = (one, other, fields = FIELDS) => fields.every((field) => one[field] === other[field]);
 
-/* As Attention.shows: a map that was chosen says so, in words or subwords. */
+/* As Attention.shows: what was changed while it was written is said, and a map that was chosen says so in any unit. */
 function showsOf(recording, view, names, choice) {
-  const text = describe(recording, view, names);
   const isChosen = choice && isSameView(choice.view, view, FIELDS.filter((field) => field !== "unit"));
-  return isChosen ? `${text}; ${choice.text}` : text;
+  return [describe(recording, view, names), recording.note, isChosen ? choice.text : ""].filter(Boolean).join("; ");
 }
