@@ -41,7 +41,7 @@ def by_hand(model, source, target):
 @pytest.mark.parametrize("arch", MODELS)
 def test_log_probabilities_in_a_batch_are_those_of_the_steps(arch):
     model, parts = make(arch), [passage(pair).parts[0] for pair in PAIRS]
-    for part, found in zip(parts, log_probabilities(model, parts), strict=True):
+    for part, found in zip(parts, log_probabilities(model, TOKENIZERS, parts), strict=True):
         assert numpy.allclose(found, by_hand(model, *part), atol=1e-4)
 
 
@@ -98,5 +98,5 @@ def test_a_map_that_looks_one_step_late_is_honest_only_when_read_that_way():
 
 
 def test_spoken_tokens_without_a_target_have_no_probability():
-    [found] = log_probabilities(make("transformer"), [Spoken([5], [])])
+    [found] = log_probabilities(make("transformer"), TOKENIZERS, [Spoken([5], [])])
     assert found.size == 0
