@@ -175,7 +175,7 @@ def written(read: Sequence[int]) -> list[int]:
 
 def joined(goes_on: Tensor, another: Tensor, begins: Tensor) -> Tensor:
     """Log-probabilities (B, V): that a word begins is as likely as in the first, which one as in the second."""
-    first, second = (logits.float().log_softmax(-1) for logits in (goes_on, another))
+    first, second = (logits.log_softmax(-1) for logits in (goes_on, another))
     any_word, which = (each.masked_fill(~begins, -torch.inf).logsumexp(-1, keepdim=True) for each in (first, second))
     return torch.where(begins, second - which + any_word, first)
 
