@@ -24,7 +24,7 @@ def measure(arch: str, size: str, rounds: int) -> dict[str, float]:
 
     torch.manual_seed(1)
     model = build(arch, size, source_vocabulary=WORDS).eval()
-    parts = [Spoken(*(sentence(number) for _ in range(2))) for number in range(SENTENCES)]
+    parts = [Spoken(sentence(number), sentence(number)) for number in range(SENTENCES)]
     source, target = as_tensors(parts, torch.device("cpu"))
     longest = max(len(part.target) for part in parts)
 

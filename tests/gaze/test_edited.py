@@ -1,4 +1,4 @@
-"""A model that looks elsewhere is a model: its steps agree with its parallel pass, and rows do not disturb each other."""
+"""A model that looks elsewhere is a model: steps agree with the parallel pass, and rows do not disturb each other."""
 
 import pytest
 import torch

@@ -26,7 +26,7 @@ SPLIT = "The dog runs. A small cat sees the old man. The red tree sleeps."
 
 
 def opinionated(path, arch, options):
-    """Random, with logits far enough apart that it matters where it looks; spells no bytes, so what it writes is text."""
+    """Random, with logits far enough apart that it matters where it looks; spells no bytes, so it writes text."""
     found = load(make_bundle(path, arch=arch, options={**options, "tie": "none"}), "cpu")
     torch.manual_seed(5)
     for matrix in (each for each in found.model.parameters() if each.ndim > 1):
@@ -245,7 +245,9 @@ def test_words_are_counted_over_all_parts(translator):
     second = next(number for number in words.word_of[words.word_of.index(-1) + 1 :] if number >= 0)
     new = out.what_if(attend={second: "small"})
     assert moved(out, new) == [False, True, False]
-    with pytest.raises(UsageError, match="^word 0 of the output cannot look at word 4 of the source: it is in another"):
+    with pytest.raises(
+        UsageError, match=r"^word 0 of the output cannot look at word 4 of the source: it is in another"
+    ):
         out.what_if(attend={0: "small"})
 
 
@@ -294,7 +296,7 @@ def test_without_attention_there_is_nothing_to_change(tmp_path):
 
 
 def test_only_a_what_if_differs_from_something(out):
-    with pytest.raises(UsageError, match="^only what `what_if` gives"):
+    with pytest.raises(UsageError, match=r"^only what `what_if` gives"):
         out.diff()
 
 
