@@ -1,5 +1,7 @@
 """Leaving words out: one by one and batched give the same numbers, and a model with known reasons is found out."""
 
+from dataclasses import replace
+
 import numpy
 import pytest
 import torch
@@ -8,8 +10,9 @@ from bundles import tokenizer
 from planted import Planted
 from softgaze.bundle import Tokenizers
 from softgaze.gaze import Attention, Passage, View, record
+from softgaze.gaze.edits import Heads, Mask
 from softgaze.gaze.honesty import honesty
-from softgaze.gaze.influence import influences, log_probabilities
+from softgaze.gaze.influence import Outline, influences, log_probabilities
 from softgaze.gaze.watching import Spoken
 from softgaze.models import MODELS, Source, build
 from softgaze.symbols import BEGIN, END
@@ -95,6 +98,14 @@ def test_a_map_that_looks_one_step_late_is_honest_only_when_read_that_way():
     right, wrong = (planted_map(model, View(layer=1, head=0, rows=rows)) for rows in ("reading", "predicting"))
     assert right > 0.95
     assert wrong < 0.6
+
+
+def test_a_change_stays_with_its_pieces_when_words_are_left_out():
+    plain = passage(("the dog runs", "개"))
+    [part] = plain.parts
+    masked = replace(plain, parts=(part._replace(edits=(Mask((Heads(),), (1,)),)),))
+    found = [[edit.places for edit in variant.edits] for variant in Outline(masked, TOKENIZERS).variants()]
+    assert found == [[(1,)], [(0,)], [()], [(1,)]]  # as it is, then without each word
 
 
 def test_spoken_tokens_without_a_target_have_no_probability():

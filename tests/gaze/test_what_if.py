@@ -245,6 +245,10 @@ def test_words_are_counted_over_all_parts(translator):
     second = next(number for number in words.word_of[words.word_of.index(-1) + 1 :] if number >= 0)
     new = out.what_if(attend={second: "small"})
     assert moved(out, new) == [False, True, False]
+    weights, rows, columns = every_head(new.attention)
+    first = new.attention.recording.target.word_of.index(-1) + 1  # the second part's first row
+    assert rows[first] is not None
+    assert numpy.allclose(weights[..., first, [word == 4 for word in columns]].sum(-1), 1, atol=1e-5)
     with pytest.raises(
         UsageError, match=r"^word 0 of the output cannot look at word 4 of the source: it is in another"
     ):
