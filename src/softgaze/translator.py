@@ -6,7 +6,7 @@ file does not import torch; `load` does.
 
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import nlargest
@@ -29,9 +29,15 @@ if TYPE_CHECKING:
 
     from softgaze.gaze import Alignment, Attention, Choice, Passage
     from softgaze.gaze.aligner import Aligner
+    from softgaze.gaze.difference import Difference
+    from softgaze.gaze.edits import Edit
     from softgaze.gaze.recording import Matrix
+    from softgaze.gaze.tree import Beam, Log, Tried
+    from softgaze.gaze.what_if import Change, HeadName, Question, Word
     from softgaze.models import Seq2Seq
     from softgaze.search import Hypothesis, Rules
+    from softgaze.search.beam import Witness
+    from softgaze.search.hypothesis import Considered
 
 WINDOW = 2048  # lines of a stream sorted by length together: enough for little padding, little enough to wait for
 
@@ -146,6 +152,9 @@ class Translation:
     parts: tuple[Part, ...] = field(repr=False)  # what the model read and wrote; none for empty text
     alternatives: tuple["Translation", ...] = ()  # the next best, best first; of samples, in the order drawn
     translator: "Translator | None" = field(default=None, repr=False, compare=False)  # who can look once more
+    search: Search = field(default=Search(), repr=False, compare=False)  # how it was looked for
+    changes: tuple["Change", ...] = field(default=(), repr=False)  # what `what_if` changed, first to last
+    before: "Translation | None" = field(default=None, repr=False, compare=False)  # what `what_if` was asked of
 
     @cached_property
     def attention(self) -> "Attention | None":
@@ -153,7 +162,12 @@ class Translation:
 
         None where nothing looked at anything: empty text, or a model without attention (arch rnn).
         """
-        return self.asked().attention(self)
+        return self.asked().attentions([self])[0]
+
+    @cached_property
+    def beam(self) -> "Beam":
+        """Everything the beam search considered, losing hypotheses too: searched once more, which changes nothing."""
+        return self.asked().beam(self)
 
     @cached_property
     def influence(self) -> "Matrix":
@@ -167,6 +181,43 @@ class Translation:
         if self.attention is None:
             raise UsageError(f"there is no attention to be honest: {NOTHING_LOOKED}")
         return honesty(self.attention, self.influence)
+
+    def what_if(
+        self,
+        *,
+        mask: "Word | Sequence[Word]" = (),
+        attend: "Mapping[int, Word] | None" = None,
+        ablate: "Sequence[HeadName]" = (),
+        sharpen: float = 1.0,
+        where: "Sequence[HeadName] | None" = None,
+    ) -> "Translation":
+        """What would be written if the model looked elsewhere: searched anew in the same way; `diff` says what changed.
+
+        `mask`: source words that may not be looked at, as text or, where repeated, by number. `attend`: {number of an
+        output word: the source word that has all weight while it is written}; whether the word before is over is
+        decided as ever. `ablate`: heads that look nowhere. `sharpen`: weights to this power, above 1 sharper. `where`:
+        the heads that mask, attend and sharpen are for; all of the cross-attention unless named. A head is (layer,
+        head), or (kind, layer, head) for another kind of attention; None is all of them.
+
+        Words are counted from 0. What is changed comes on top of what was changed already, and what comes later wins.
+        """
+        from softgaze.gaze.what_if import Question
+
+        return self.what_ifs([Question(mask, attend, ablate, sharpen, where)])[0]
+
+    def what_ifs(self, questions: "Sequence[Question]") -> "list[Translation]":
+        """Many `what_if`s of their own, in one search."""
+        if self.attention is None:
+            raise UsageError(f"there is no attention to change: {NOTHING_LOOKED}")
+        return self.asked().what_ifs(self, [question.change(self.attention.recording) for question in questions])
+
+    def diff(self) -> "Difference":
+        """From the translation that `what_if` was asked of to this one."""
+        from softgaze.gaze.difference import Difference, difference
+
+        if self.before is None:
+            raise UsageError("only what `what_if` gives has something to differ from")
+        return Difference(difference(self.before.text, self.text), self.before.score, self.score)
 
     def asked(self) -> "Translator":
         """The translator that wrote this."""
@@ -236,6 +287,7 @@ class Reading(NamedTuple):
 
     ids: Ids
     first: bool  # the beginning of its text
+    edits: tuple["Edit", ...] = ()  # how the model is made to look elsewhere
 
 
 class Translator:
@@ -303,10 +355,40 @@ class Translator:
 
     def attention(self, translation: Translation) -> "Attention | None":
         """Where a translation looked: the model is run once more over its own output, and only watches."""
+        return self.attentions([translation])[0]
+
+    def attentions(self, translations: Sequence[Translation]) -> "list[Attention | None]":
+        """The same for many, batched. What was changed by `what_if` is shown as it was before: layer, head and all."""
         from softgaze.gaze.watching import record, shown
 
-        [recording] = record(self.model, self.bundle.tokenizers, [passage_of(translation)])
-        return shown(recording, self.choice)
+        recordings = record(self.model, self.bundle.tokenizers, [passage_of(each) for each in translations])
+        shows = (each.before.attention if each.before else None for each in translations)
+        return [
+            replace(like, recording=recording) if like and "cross" in recording.kinds else shown(recording, self.choice)
+            for like, recording in zip(shows, recordings, strict=True)
+        ]
+
+    def what_ifs(self, translation: Translation, changes: "Sequence[Change]") -> list[Translation]:
+        """A translation searched anew with each of the changes on top of its own, all in one search."""
+        all_changes = [(*translation.changes, *([] if change.is_none else [change])) for change in changes]
+        asked = [own for own in all_changes if own != translation.changes]  # without a change nothing is searched
+        readings = [each for own in asked for each in changed_readings(translation.parts, own)]
+        found = iter(self.search(readings, translation.search))
+        return [
+            self.changed(translation, own, found)
+            if own != translation.changes
+            else replace(translation, before=translation)
+            for own in all_changes
+        ]
+
+    def changed(
+        self, before: Translation, changes: "tuple[Change, ...]", found: "Iterator[list[Hypothesis]]"
+    ) -> Translation:
+        """From the hypotheses of its parts; the alternatives are changed alike."""
+        parts = [(part.source_ids, next(found)) for part in before.parts]
+        best = self.assemble(before.source, parts, before.search)
+        others = tuple(replace(each, changes=changes, before=before) for each in best.alternatives)
+        return replace(best, alternatives=others, changes=changes, before=before)
 
     def influence(self, translation: Translation) -> "Matrix":
         """(target words, source words): the log-probability each word loses when a source word is left out."""
@@ -314,6 +396,51 @@ class Translator:
 
         [influence] = influences(self.model, self.bundle.tokenizers, [passage_of(translation)])
         return influence
+
+    def beam(self, translation: Translation) -> "Beam":
+        """The search of a translation once more, part by part, with a witness."""
+        from softgaze.gaze.tree import Beam, ranked
+
+        if translation.search.sampling is not None:
+            raise UsageError("a translation that was sampled had no beam; translate without sampling to see one")
+        logs = [self.witnessed(translation, number) for number in range(len(translation.parts))]
+        tried = [
+            self.tried(translation, number, log, each) for number, log in enumerate(logs) for each in log.stopped()
+        ]
+        return Beam(tuple(log.root() for log in logs), ranked(tried))
+
+    def witnessed(self, translation: Translation, number: int) -> "Log":
+        """Everything that is considered for one part."""
+        from softgaze.gaze.tree import Log
+        from softgaze.gaze.words import END_MARK
+
+        considered: dict[Ids, tuple[float, bool]] = {}
+
+        def witness(_: int, told: "Considered") -> None:
+            considered[told.tokens] = told.log_probability, told.ended
+
+        def piece(token: int) -> str:
+            return END_MARK if token == END else self.bundle.tokenizers.target.pieces([token])[0]
+
+        [reading] = changed_readings(translation.parts, translation.changes)[number : number + 1]
+        [[best, *_]] = self.run([reading], translation.search, witness)
+        return Log(considered, (*best.tokens, *[END] * best.finished), piece, self.written)
+
+    def tried(self, translation: Translation, number: int, log: "Log", tokens: Ids) -> "Tried":
+        """A hypothesis where it stopped, with the part of the text it is a translation of."""
+        from softgaze.gaze.tree import Tried
+        from softgaze.search.hypothesis import hypothesis
+
+        found = hypothesis(list(tokens), log.considered[tokens][0], translation.search.length_penalty)
+        part = self.part(translation.parts[number].source_ids, found)
+        source = translation.source if len(translation.parts) == 1 else self.bundle.tokenizers.source.decode(part[0])
+        changes = tuple(replace(change, parts=(change.parts[number],)) for change in translation.changes)
+        alone = self.translation(source, (part,), translation.search)
+        alone = replace(alone, changes=changes, before=translation)
+        status = log.status(tokens)
+        return Tried(
+            alone.text, alone.tokens, alone.score, alone.log_probability, status, number, lambda: alone.attention
+        )
 
     def aligner(self, reverse: "Translator | None" = None, **options: Any) -> "Aligner":
         """What links the words of given pairs, with the `reverse` model if there is one; options are `Aligner`'s."""
@@ -366,20 +493,24 @@ class Translator:
                 progress(sum(each.first for each in batch))
         return found
 
-    def run(self, batch: Sequence[Reading], search: Search) -> "list[list[Hypothesis]]":
-        """One batch through the model."""
+    def run(
+        self, batch: Sequence[Reading], search: Search, witness: "Witness | None" = None
+    ) -> "list[list[Hypothesis]]":
+        """One batch through the model; a `witness` is told what a beam search considers."""
+        from softgaze.gaze.edited import edited
         from softgaze.models import Source
         from softgaze.search import beam_search, sample
 
         if not batch:
             return []
+        model = edited(self.model, self.bundle.tokenizers.target, [each.edits for each in batch])
         source = Source.of([each.ids for each in batch], self.device)
         rules = within(search.rules(self.prefixes(batch, search)), self.places)
         if search.sampling is not None:
             drawn = vars(search.sampling) | {"samples": search.nbest, "length_penalty": search.length_penalty}
-            return sample(self.model, source, rules=rules, **drawn)
+            return sample(model, source, rules=rules, **drawn)
         ranking: dict[str, Any] = {name: getattr(search, name) for name in ("beam", "nbest", "length_penalty")}
-        return beam_search(self.model, source, rules=rules, **ranking)
+        return beam_search(model, source, rules=rules, witness=witness, **ranking)
 
     def prefixes(self, batch: Sequence[Reading], search: Search) -> list[list[int]] | None:
         """The forced beginning, for the sources that begin their text."""
@@ -407,7 +538,8 @@ class Translator:
         """Parts joined to one text."""
         space = "" if is_unspaced(self.bundle.description.target_language) else " "
         written = space.join(filter(None, (self.written(part.target_ids) for part in parts)))
-        return Translation(text, written, combined_score(parts, search.length_penalty), parts, translator=self)
+        score = combined_score(parts, search.length_penalty)
+        return Translation(text, written, score, parts, translator=self, search=search)
 
     def written(self, ids: Ids) -> str:
         """The text of target ids: one line, safe to print, whatever bytes a model spells that has learnt little."""
@@ -433,8 +565,21 @@ def passage_of(translation: Translation) -> "Passage":
     """A translation as `gaze` records it."""
     from softgaze.gaze.watching import Passage, Spoken
 
-    parts = tuple(Spoken(part.source_ids[:-1], part.target_ids) for part in translation.parts)
-    return Passage(translation.source, translation.text, parts)
+    parts = tuple(
+        Spoken(part.source_ids[:-1], part.target_ids, edits_of(translation.changes, number))
+        for number, part in enumerate(translation.parts)
+    )
+    return Passage(translation.source, translation.text, parts, ", ".join(each.note for each in translation.changes))
+
+
+def changed_readings(parts: Iterable[Part], changes: "Iterable[Change]") -> list[Reading]:
+    """What was read, to be read once more while looking elsewhere."""
+    return [Reading(part.source_ids, number == 0, edits_of(changes, number)) for number, part in enumerate(parts)]
+
+
+def edits_of(changes: "Iterable[Change]", part: int) -> "tuple[Edit, ...]":
+    """What is changed of one part, first to last."""
+    return tuple(edit for change in changes for edit in change.parts[part])
 
 
 def source_ids(ids: Iterable[int]) -> Ids:

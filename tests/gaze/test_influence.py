@@ -1,5 +1,7 @@
 """Leaving words out: one by one and batched give the same numbers, and a model with known reasons is found out."""
 
+from dataclasses import replace
+
 import numpy
 import pytest
 import torch
@@ -8,8 +10,9 @@ from bundles import tokenizer
 from planted import Planted
 from softgaze.bundle import Tokenizers
 from softgaze.gaze import Attention, Passage, View, record
+from softgaze.gaze.edits import Heads, Mask
 from softgaze.gaze.honesty import honesty
-from softgaze.gaze.influence import influences, log_probabilities
+from softgaze.gaze.influence import Outline, influences, log_probabilities
 from softgaze.gaze.watching import Spoken
 from softgaze.models import MODELS, Source, build
 from softgaze.symbols import BEGIN, END
@@ -41,8 +44,8 @@ def by_hand(model, source, target):
 @pytest.mark.parametrize("arch", MODELS)
 def test_log_probabilities_in_a_batch_are_those_of_the_steps(arch):
     model, parts = make(arch), [passage(pair).parts[0] for pair in PAIRS]
-    for part, found in zip(parts, log_probabilities(model, parts), strict=True):
-        assert numpy.allclose(found, by_hand(model, *part), atol=1e-4)
+    for part, found in zip(parts, log_probabilities(model, TOKENIZERS, parts), strict=True):
+        assert numpy.allclose(found, by_hand(model, *part[:2]), atol=1e-4)
 
 
 @pytest.mark.parametrize("arch", MODELS)
@@ -52,7 +55,7 @@ def test_the_influence_of_a_word_is_what_is_lost_without_it(arch):
     found = influences(model, TOKENIZERS, [passage(pair) for pair in PAIRS])
     [spoken] = passage(PAIRS[0]).parts
     without = tokenizer().encode(["the runs."])[0]
-    lost = numpy.array(by_hand(model, *spoken)) - numpy.array(by_hand(model, without, spoken.target))
+    lost = numpy.array(by_hand(model, *spoken[:2])) - numpy.array(by_hand(model, without, spoken.target))
     sides = passage(PAIRS[0]).sides(TOKENIZERS)
     expected = [sum(lost[place] for place in label.places) for label in sides[1].whole_words()[:-1]]
     assert found[0].shape == (2, 3)
@@ -97,6 +100,14 @@ def test_a_map_that_looks_one_step_late_is_honest_only_when_read_that_way():
     assert wrong < 0.6
 
 
+def test_a_change_stays_with_its_pieces_when_words_are_left_out():
+    plain = passage(("the dog runs", "개"))
+    [part] = plain.parts
+    masked = replace(plain, parts=(part._replace(edits=(Mask((Heads(),), (1,)),)),))
+    found = [[edit.places for edit in variant.edits] for variant in Outline(masked, TOKENIZERS).variants()]
+    assert found == [[(1,)], [(0,)], [()], [(1,)]]  # as it is, then without each word
+
+
 def test_spoken_tokens_without_a_target_have_no_probability():
-    [found] = log_probabilities(make("transformer"), [Spoken([5], [])])
+    [found] = log_probabilities(make("transformer"), TOKENIZERS, [Spoken([5], [])])
     assert found.size == 0

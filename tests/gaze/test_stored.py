@@ -2,6 +2,7 @@
 
 import json
 import re
+from dataclasses import replace
 
 import numpy
 import pytest
@@ -43,6 +44,16 @@ def test_everything_comes_back(tmp_path, write, make):
     for view in (attention, attention.mean(), attention.rollout(), attention.norms(), attention.subwords()):
         assert numpy.allclose(Attention(again.recording, view.view).weights, view.weights, atol=1e-4)
     assert again.recording.kinds == attention.recording.kinds
+
+
+def test_what_was_changed_comes_back_and_older_files_say_nothing(tmp_path):
+    attention = replace(example(), recording=replace(random_recording(), note="with “dog” masked"))
+    attention.to_json(tmp_path / "new.json")
+    assert Attention.load(tmp_path / "new.json").recording.note == "with “dog” masked"
+    record = json.loads(attention.to_json())
+    del record["recording"]["note"]
+    (tmp_path / "old.json").write_text(json.dumps(record), encoding="utf-8")
+    assert Attention.load(tmp_path / "old.json").shows == example().shows
 
 
 def test_a_person_finds_words_and_weights():

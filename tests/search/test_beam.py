@@ -15,6 +15,7 @@ from search.scripted import (
     Script,
     drawn,
     every_sentence,
+    log_softmax,
     plain_beam,
     same_hypotheses,
     spelling,
@@ -184,6 +185,30 @@ def test_neighbours_order_and_padding_change_nothing_for_real_models(arch, searc
     assert len({round(found[0].score, 3) for found in alone}) == len(sentences)  # the model does read its source
     for found, expected in zip(together, alone, strict=True):
         same_hypotheses(found, expected)
+
+
+# --- a witness --------------------------------------------------------------------------------------------------
+
+
+@given(seed=SEEDS, beam=st.integers(1, 4), longest=st.integers(1, 5))
+def test_a_witness_hears_of_everything_and_changes_nothing(seed, beam, longest):
+    follow, sentences, rules = drawn(seed), [(7,), (8, 9)], Rules(max_length=longest)
+    search = {"beam": beam, "nbest": beam, "rules": rules}
+    told = {number: [] for number in range(len(sentences))}
+    found = beam_search(
+        Script(follow), Source.of(sentences), **search, witness=lambda number, each: told[number].append(each)
+    )
+    assert found == beam_search(Script(follow), Source.of(sentences), **search)
+    for number, sentence in enumerate(sentences):
+        assert len({each.tokens for each in told[number]}) == len(told[number])
+        for each in told[number]:
+            chances = [log_softmax(follow(sentence, each.tokens[:place])) for place in range(len(each.tokens))]
+            total = sum(own[token] for own, token in zip(chances, each.tokens, strict=True))
+            assert each.log_probability == pytest.approx(total, abs=1e-4)
+        ended = {each.tokens for each in told[number] if each.ended}
+        assert ended >= {(*each.tokens, *[END] * each.finished) for each in found[number]}
+        parents = {each.tokens[:-1] for each in told[number]}
+        assert parents - {()} <= {each.tokens for each in told[number] if each.tokens[-1] != END}
 
 
 # --- bad options ------------------------------------------------------------------------------------------------

@@ -105,6 +105,8 @@ class Attention:
     def shows(self) -> str:
         """Which map this is, in words, for every figure."""
         text = self.view.describe(*self.recording.size(self.view.kind))
+        if self.recording.note:
+            text = f"{text}; {self.recording.note}"
         chosen = self.choice is not None and replace(self.choice.view, unit=self.view.unit) == self.view
         return f"{text}; {self.choice.describe()}" if chosen and self.choice else text
 

@@ -10,6 +10,7 @@ import numpy
 import torch
 
 from softgaze.bundle import Tokenizers
+from softgaze.gaze.edited import edited
 from softgaze.gaze.honesty import UNKNOWN
 from softgaze.gaze.recording import Matrix
 from softgaze.gaze.watching import Passage, Spoken, as_tensors, batches, device_of
@@ -24,7 +25,7 @@ def influences(model: Seq2Seq, tokenizers: Tokenizers, passages: Sequence[Passag
     """
     outlines = [Outline(passage, tokenizers) for passage in passages]
     variants = [variant for outline in outlines for variant in outline.variants()]
-    found = iter(log_probabilities(model, variants))
+    found = iter(log_probabilities(model, tokenizers, variants))
     return [outline.influence(found) for outline in outlines]
 
 
@@ -43,9 +44,9 @@ class Outline:
         for part, words in zip(self.parts, self.source_words, strict=True):
             yield part
             for word in dict.fromkeys(words):
-                yield part._replace(
-                    source=[token for token, own in zip(part.source, words, strict=True) if own != word]
-                )
+                gone = [place for place, own in enumerate(words) if own == word]
+                source = [token for place, token in enumerate(part.source) if place not in gone]
+                yield part._replace(source=source, edits=tuple(edit.without(gone) for edit in part.edits))
 
     def influence(self, found: Iterator[Matrix]) -> Matrix:
         """From the log-probabilities of the variants, in their order."""
@@ -72,12 +73,14 @@ def apart(word_of: Sequence[int]) -> Iterator[list[int]]:
 
 
 @torch.no_grad()
-def log_probabilities(model: Seq2Seq, parts: Sequence[Spoken]) -> list[Matrix]:
+def log_probabilities(model: Seq2Seq, tokenizers: Tokenizers, parts: Sequence[Spoken]) -> list[Matrix]:
     """Of each token of each target, END left out; in order."""
     found: list[Matrix] = [numpy.zeros(0)] * len(parts)
     for numbers in batches(parts):
-        source, target = as_tensors([parts[number] for number in numbers], device_of(model))
-        logits = model(source, target)[:, :-1].float()  # (B, T, V); the last step predicts END or nothing
+        batch = [parts[number] for number in numbers]
+        source, target = as_tensors(batch, device_of(model))
+        looking = edited(model, tokenizers.target, [part.edits for part in batch])
+        logits = looking(source, target)[:, :-1].float()  # (B, T, V); the last step predicts END or nothing
         chosen = logits.gather(-1, target[:, 1:, None]).squeeze(-1) - logits.logsumexp(-1)
         for number, row in zip(numbers, chosen.double().cpu().numpy(), strict=True):
             found[number] = row[: len(parts[number].target)]

@@ -71,6 +71,7 @@ class Recording:
     source: Side
     target: Side
     parts: tuple[Part, ...]
+    note: str = ""  # what was changed while it was written, for every figure
 
     def __post_init__(self) -> None:
         sides = {"cross": (self.target, self.source), "encoder": (self.source,) * 2, "decoder": (self.target,) * 2}

@@ -59,6 +59,7 @@ def stored_recording(recording: Recording) -> dict[str, Any]:
         "source": asdict(recording.source),
         "target": asdict(recording.target),
         "parts": [{kind: packed(getattr(part, kind)) for kind in KINDS} for part in recording.parts],
+        "note": recording.note,
     }
 
 
@@ -108,7 +109,8 @@ def from_record(record: dict[str, Any]) -> Attention:
     source, target = (Side(**{name: tuple(own) for name, own in stored[side].items()}) for side in ("source", "target"))
     parts = tuple(Part(*(unpacked(part[kind]) for kind in ("cross", "encoder", "decoder"))) for part in stored["parts"])
     choice = Choice.from_dict(record["choice"]) if record["choice"] else None
-    return Attention(Recording(source, target, parts), View(**record["view"]), choice)
+    recording = Recording(source, target, parts, str(stored.get("note", "")))  # older files have none
+    return Attention(recording, View(**record["view"]), choice)
 
 
 def packed(stack: Stack | None) -> dict[str, Any] | None:

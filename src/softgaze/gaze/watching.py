@@ -15,6 +15,8 @@ from torch import Tensor
 from softgaze.bundle import Tokenizers
 from softgaze.data.batches import cut_by_budget
 from softgaze.gaze.attention import Attention, sharpest
+from softgaze.gaze.edited import edited
+from softgaze.gaze.edits import Edit
 from softgaze.gaze.recording import Part, Recording, Stack
 from softgaze.gaze.view import Choice
 from softgaze.gaze.words import Side
@@ -27,10 +29,11 @@ Ids = Sequence[int]
 
 
 class Spoken(NamedTuple):
-    """What a model reads and writes in one go, without BEGIN and END."""
+    """What a model reads and writes in one go, without BEGIN and END, and how it is made to look elsewhere."""
 
     source: Ids
     target: Ids
+    edits: tuple[Edit, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,7 @@ class Passage:
     source: str
     target: str
     parts: tuple[Spoken, ...]
+    note: str = ""  # what the edits of its parts are, in words
 
     @classmethod
     def of(cls, source: str, target: str, tokenizers: Tokenizers) -> "Passage":
@@ -90,17 +94,21 @@ class Recorder:
 
 def record(model: Seq2Seq, tokenizers: Tokenizers, passages: Sequence[Passage]) -> list[Recording]:
     """Everything the model looks at while it writes each passage, in order; batched, in one pass over each part."""
-    parts = iter(record_parts(model, [part for passage in passages for part in passage.parts]))
-    return [Recording(*passage.sides(tokenizers), tuple(islice(parts, len(passage.parts)))) for passage in passages]
+    parts = iter(record_parts(model, tokenizers, [part for passage in passages for part in passage.parts]))
+    return [
+        Recording(*passage.sides(tokenizers), tuple(islice(parts, len(passage.parts))), passage.note)
+        for passage in passages
+    ]
 
 
 @torch.no_grad()
-def record_parts(model: Seq2Seq, parts: Sequence[Spoken]) -> list[Part]:
+def record_parts(model: Seq2Seq, tokenizers: Tokenizers, parts: Sequence[Spoken]) -> list[Part]:
     """One recording for each part, in order."""
     found: list[Part] = [Part()] * len(parts)
     for numbers in batches(parts):
         recorder, batch = Recorder(), [parts[number] for number in numbers]
-        model(*as_tensors(batch, device_of(model)), recorder)
+        looking = edited(model, tokenizers.target, [part.edits for part in batch])
+        looking(*as_tensors(batch, device_of(model)), recorder)
         for row, number in enumerate(numbers):
             found[number] = recorder.part(row, parts[number])
     return found

@@ -5,6 +5,7 @@ or at its maximum length. Ended hypotheses are kept aside and ranked with all ot
 for an unfinished worse one. Done sentences leave the batch. This file knows nothing of models, words or subwords.
 """
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -12,9 +13,11 @@ import torch
 from torch import Tensor
 
 from softgaze.models.base import Seq2Seq, Source, Watch
-from softgaze.search.hypothesis import Hypothesis, check_penalty, hypothesis
+from softgaze.search.hypothesis import Considered, Hypothesis, check_penalty, hypothesis
 from softgaze.search.rules import NEVER, Rules, check_ready, check_whole
 from softgaze.symbols import BEGIN, END
+
+Witness = Callable[[int, Considered], None]  # told the number of a sentence, and what was considered for it
 
 
 def greedy(model: Seq2Seq, source: Source, *, rules: Rules = Rules(), watch: Watch | None = None) -> list[Hypothesis]:
@@ -32,8 +35,12 @@ def beam_search(
     length_penalty: float = 1.0,
     rules: Rules = Rules(),
     watch: Watch | None = None,
+    witness: Witness | None = None,
 ) -> list[list[Hypothesis]]:
-    """For each sentence up to `nbest` hypotheses, best first, ranked by log-probability / length^`length_penalty`."""
+    """For each sentence up to `nbest` hypotheses, best first, ranked by log-probability / length^`length_penalty`.
+
+    A `witness` is told of every candidate of every step, best first, those that are given up among them.
+    """
     check_whole(1, beam=beam, nbest=nbest)
     if nbest > beam:
         raise ValueError(f"a beam of {beam} cannot give {nbest} best; widen the beam or ask for fewer")
@@ -43,7 +50,9 @@ def beam_search(
     while len(front.sentence):
         scores = next_scores(model, front, rules, watch)
         candidates = best_candidates(scores, beam, front)
-        harvest(candidates, front, beam, length_penalty, ended)
+        ends = harvest(candidates, front, beam, length_penalty, ended)
+        if witness is not None:
+            testify(candidates, ends, front, witness)
         front = move_on(candidates, front, beam, ended)
     return [sorted(found, key=lambda each: -each.score)[:nbest] for found in ended]
 
@@ -109,14 +118,24 @@ def best_candidates(scores: Tensor, beam: int, front: Front) -> Candidates:
 
 def harvest(
     candidates: Candidates, front: Front, beam: int, length_penalty: float, ended: list[list[Hypothesis]]
-) -> None:
-    """Set aside those of the best `beam` candidates that end; at the maximum length all of them do."""
+) -> Tensor:
+    """Set aside those of the best `beam` candidates that end; at the maximum length all of them do. (N, C): which."""
     ends = (candidates.token == END) | candidates.full[:, None]
     ends[:, beam:] = False
     ends &= candidates.totals > NEVER
     for row, column in ends.nonzero().tolist():
         tokens, total = candidates.written[row, column].tolist(), float(candidates.totals[row, column])
         ended[int(front.sentence[row])].append(hypothesis(tokens, total, length_penalty))
+    return ends
+
+
+def testify(candidates: Candidates, ends: Tensor, front: Front, witness: Witness) -> None:
+    """Tell of all candidates that were possible at all."""
+    possible = candidates.totals > NEVER
+    for row, column in possible.nonzero().tolist():
+        tokens = tuple(candidates.written[row, column].tolist())
+        told = Considered(tokens, float(candidates.totals[row, column]), bool(ends[row, column]))
+        witness(int(front.sentence[row]), told)
 
 
 def move_on(candidates: Candidates, front: Front, beam: int, ended: list[list[Hypothesis]]) -> Front:

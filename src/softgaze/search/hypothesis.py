@@ -16,6 +16,14 @@ class Hypothesis(NamedTuple):
     finished: bool  # False: cut at the maximum length
 
 
+class Considered(NamedTuple):
+    """What a beam search had before it at one step: one more token after a hypothesis that it kept."""
+
+    tokens: tuple[int, ...]  # END among them
+    log_probability: float
+    ended: bool  # set aside as a result; else it was kept, and has continuations, or given up
+
+
 def hypothesis(written: list[int], log_probability: float, length_penalty: float) -> Hypothesis:
     """From tokens whose last is END, or is not because the search had to stop."""
     finished = written[-1] == END

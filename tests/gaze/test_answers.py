@@ -1,0 +1,59 @@
+import subprocess
+import sys
+
+import numpy
+import pytest
+
+from bundles import copier, make_bundle
+from softgaze.gaze.answers import answers
+from softgaze.translator import load
+
+TEXT = "the small dog sees the cat."
+OPTIONS = {"beam": 2, "max_length": 6}
+
+
+@pytest.fixture(scope="module")
+def out(tmp_path_factory):
+    options = {"width": 16, "feed_forward_width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 2}
+    return load(make_bundle(tmp_path_factory.mktemp("answers") / "model", options=options), "cpu").translate(
+        TEXT, **OPTIONS
+    )
+
+
+@pytest.fixture(scope="module")
+def found(out):
+    return answers(out)
+
+
+def test_every_word_head_and_sharpness_is_asked_about(out, found):
+    layer = out.attention.view.layer
+    assert [(each.kind, each.question, each.source_word) for each in found] == [
+        *(("mask", f"without “{word.strip('.')}”", number) for number, word in enumerate(TEXT.split())),
+        *(("ablate", f"without head {head} of layer {layer}", None) for head in range(2)),
+        ("sharpen", "with weights sharper (×2)", None),
+        ("sharpen", "with weights flatter (×0.5)", None),
+    ]
+
+
+def test_an_answer_is_the_what_if_of_its_question(out, found):
+    for each in found[: len(TEXT.split())]:
+        new = out.what_if(mask=each.source_word)
+        assert (each.text, each.diff) == (new.text, new.diff().pieces)
+        assert each.score == pytest.approx(new.score, abs=1e-5)
+        assert each.attention.shows == new.attention.shows
+        assert numpy.allclose(each.attention.weights, new.attention.weights, atol=1e-5)
+
+
+@pytest.mark.parametrize("most", [0, 3, 5, 8])
+def test_there_are_never_more_than_wanted(out, most):
+    assert len(answers(out, most)) == most
+
+
+def test_nothing_is_answered_of_what_never_looked(out, tmp_path):
+    assert answers(out.translator.translate("")) == []
+    assert answers(copier(tmp_path).translate("the dog")) == []
+
+
+def test_reading_answers_needs_no_torch():
+    code = "import sys, softgaze.gaze.answers; print('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "False\n"
