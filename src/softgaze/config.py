@@ -85,6 +85,7 @@ class Config(Section):
 
     model: ModelSettings = ModelSettings()
     data: DataSettings = DataSettings()
+    film: bool = Field(False, description="Keep the attention of one held-out sentence each time, as film.jsonl.")
     training: TrainingSettings = TrainingSettings()
     budget: BudgetSettings = BudgetSettings()
     validation: ValidationSettings = ValidationSettings()

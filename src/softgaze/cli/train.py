@@ -51,6 +51,9 @@ def train(
         bool, typer.Option("--tensorboard", help="Also write TensorBoard events into the run.")
     ] = False,
 ) -> None:
+    film: Annotated[
+        bool | None, typer.Option("--film", help="Keep the attention of one held-out sentence at each validation.")
+    ] = None,
     """Train a translator on your own text.
 
     softgaze train --train train.en train.de --dev val.en val.de --out runs/mine
@@ -77,6 +80,7 @@ def train(
     }
     settings = validated(merged(read_config(config) if config else {}, given, parse_assignments(set_ or [])))
     corpus = Corpus.of(in_pairs("--train", files), pairs or [])
+        "validation": {"film": film},
     held_out = Corpus.of(in_pairs("--dev", dev)) if dev else None
     if dry_run:
         typer.echo(rehearse(settings, corpus, held_out, device))

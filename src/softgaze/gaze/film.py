@@ -5,7 +5,6 @@ written at that moment stands beside them. Knows nothing of training, and needs 
 """
 
 import json
-from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -48,19 +47,20 @@ def read_film(path: str | Path, choice: Choice | None = None) -> list[Frame]:
     """
     path = Path(path)
     file = path / NAME if path.is_dir() else path
+    if not file.exists():
+        raise DataError(f"{file}: does not exist; softgaze train --film makes one")
     try:
-        frames = [Frame.from_record(stored) for stored in whole_lines(file)]
+        frames = [Frame.from_record(json.loads(line)) for line in film_lines(file)]
     except OSError as error:
-        raise DataError(f"{file}: cannot be read: {error.strerror or error}; train with --film to have one") from error
+        raise DataError(f"{file}: cannot be read: {error.strerror or error}") from error
     except (KeyError, TypeError, ValueError, AttributeError) as error:
         raise DataError(f"{file}: holds no film of softgaze that can be read: {error}") from error
     return alike(frames, choice)
 
 
-def whole_lines(path: Path) -> Iterator[dict[str, Any]]:
-    """One object a line; a last line without its end was cut off by a crash, or is being written, and is no frame."""
-    *lines, _ = path.read_bytes().split(b"\n")
-    return (json.loads(line) for line in lines)
+def film_lines(path: Path) -> list[bytes]:
+    """Of each frame; a last line without its end was cut by a crash, or is being written. No file has no frames."""
+    return path.read_bytes().split(b"\n")[:-1] if path.exists() else []
 
 
 def alike(frames: list[Frame], choice: Choice | None) -> list[Frame]:

@@ -27,6 +27,7 @@ from softgaze.training.checkpoint import (
     restore_parameters,
     save_checkpoint,
 )
+from softgaze.training.film import Camera
 from softgaze.training.gradients import Gradients
 from softgaze.training.journal import Journal
 from softgaze.training.listeners import Listener, Listeners, Update, Validation
@@ -64,6 +65,7 @@ class Trainer:
         self.batches = Batches(prepared.train, config.training.batch_tokens, config.training.seed)
         self.journal = Journal(run.journal)
         self.listener = Listeners(self.journal, listener)
+        self.camera = Camera(run.film, prepared, device) if config.validation.film else None
         self.progress = Progress()
         self.bad_updates = 0  # in a row
         self.validate_every = config.validation.every or self.about_an_epoch()
@@ -86,10 +88,16 @@ class Trainer:
         else:
             self.progress = load_checkpoint(path, self.model, self.optimiser)
             self.listener.said(f"resuming at step {self.progress.step:,} ({self.progress.elapsed / 60:.1f} min so far)")
-        self.journal.rewind(self.progress.step, self.progress.elapsed)
+        self.rewind()
         self.clock = time.monotonic()
 
     def train(self, stop: Stop) -> bool:
+    def rewind(self) -> None:
+        """Forget what was told and filmed after the checkpoint: it will happen again."""
+        self.journal.rewind(self.progress.step, self.progress.elapsed)
+        if self.camera and not self.camera.rewind(self.progress.validated_step) and self.progress.step == 0:
+            self.camera.shoot(self.model, 0, self.progress.elapsed, {})
+
         """Until the budget is spent (True) or somebody asks to stop (False). Always leaves a checkpoint."""
         while not self.spent():
             for update in self.updates():
@@ -178,7 +186,7 @@ class Trainer:
         self.progress.rate_scale *= SLOWER
         self.bad_updates = 0
         self.save()
-        self.journal.rewind(self.progress.step, self.progress.elapsed)
+        self.rewind()
         self.listener.said(f"going back to step {self.progress.step:,} with {self.progress.rate_scale:g} × the rate")
 
     # --- the budget ----------------------------------------------------------------------------------------------
@@ -230,6 +238,8 @@ class Trainer:
         progress.validated_step = progress.step
         self.tick()
         epoch = int(progress.step / self.updates_in_an_epoch())
+        if self.camera:
+            self.camera.shoot(self.model, progress.step, progress.elapsed, scores)
         self.listener.validated(
             Validation(progress.step, epoch, progress.elapsed, samples=samples, better=better, **scores)
         )
