@@ -28,6 +28,14 @@ def write_corpus(directory: Path, pairs: int = 60, name: str = "train", seed: in
     return source, target
 
 
+def write_links(source: Path) -> Path:
+    """Links for a source of `write_corpus`: each word means the one in its place."""
+    path = source.with_suffix(".links")
+    lines = source.read_text().splitlines()
+    path.write_text("".join(" ".join(f"{word}-{word}" for word in range(len(line.split()))) + "\n" for line in lines))
+    return path
+
+
 def corpus(directory: Path, **options: Any) -> Corpus:
     return Corpus.of([write_corpus(directory, **options)])
 

@@ -57,6 +57,13 @@ class TrainingSettings(Section):
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto", description="auto takes bfloat16 where the processor computes in it."
     )
+    guided_weight: float | None = Field(
+        None, gt=0, description="With --guided: how much the loss of the links counts; else 0.1."
+    )
+    guided_layer: int | None = Field(
+        None, ge=0, description="With --guided: the layer that learns from links, from 0; else the last but one."
+    )
+    guided_head: int | None = Field(None, ge=0, description="With --guided: its head that learns, from 0; else 0.")
     fast: bool = Field(True, description="Measures that speed up a CPU; false computes everything the plain way.")
     average: int = Field(5, ge=0, description="Average the weights of this many last validations, kept when better.")
 
@@ -78,6 +85,7 @@ class ValidationSettings(Section):
     sentences: int = Field(500, ge=1, description="Held-out sentences translated for BLEU and chrF.")
     metric: Literal["bleu", "chrf", "loss"] = Field("bleu", description="What decides which weights are best.")
     samples: int = Field(5, ge=0, description="Fixed sentences whose translation is shown each time.")
+    film: bool = Field(False, description="Keep the attention of one held-out sentence each time, as film.jsonl.")
 
 
 class Config(Section):

@@ -65,6 +65,14 @@ def test_updates_are_shown_now_and_then(capsys):
     assert shown == [str(step) for step in range(1, 101, 10)]
 
 
+def test_the_loss_of_links_is_shown_where_there_are_links(capsys):
+    Plain().updated(Update(1, 0, 2.5, 100, 1e-3, 1.0, guided=0.75), None)
+    Plain().updated(update(1), None)
+    guided, plain = capsys.readouterr().err.splitlines()
+    assert "loss 2.500  guided 0.750  " in guided
+    assert "guided" not in plain
+
+
 def test_only_better_scores_have_a_star(capsys):
     Plain().validated(validation(better=False))
     assert "★" not in capsys.readouterr().err

@@ -7,7 +7,7 @@ import sys
 
 import pytest
 
-from corpora import SMALL, write_corpus
+from corpora import SMALL, write_corpus, write_links
 
 QUICK = [f"--set=model.options.{name}={value}" for name, value in SMALL["transformer"].items()]
 QUICK += ["--set=training.batch_tokens=64", "--set=validation.sentences=4"]
@@ -22,7 +22,7 @@ def softgaze(*arguments, **options):
 @pytest.fixture(scope="module")
 def place(tmp_path_factory):
     directory = tmp_path_factory.mktemp("train")
-    write_corpus(directory)
+    write_links(write_corpus(directory)[0])
     return directory
 
 
@@ -38,6 +38,23 @@ def test_two_files_make_a_translator_and_the_same_command_resumes(place):
     translated = softgaze("translate", "run", "dog sees cat.", cwd=place)
     assert translated.returncode == 0, translated.stderr
     assert translated.stdout.count("\n") == 1
+
+
+def test_a_head_learns_from_links_and_a_film_is_made(place):
+    command = ["train", "--train", "train.en", "train.de", "--out", "seen", "--steps", "5", *QUICK]
+    command += ["--guided", "train.links", "--film", "--set=training.guided_weight=0.5"]
+    first = softgaze(*command, cwd=place)
+    assert first.returncode == 0, first.stderr
+    assert "layer 0, head 0, weight 0.5, from the links of 54 pairs" in first.stderr
+    assert "  guided " in first.stderr
+    assert (place / "seen" / "film.jsonl").read_bytes().count(b"\n") == 2
+    told = softgaze("info", "seen", cwd=place)
+    assert "guided\n" in told.stdout
+    rehearsed = softgaze(*command, "--dry-run", cwd=place)
+    assert "guided       layer 0, head 0" in rehearsed.stdout
+    other = softgaze(*command[:-1], cwd=place)
+    assert other.returncode == 2
+    assert "training.guided_weight: 0.5 → None" in other.stderr
 
 
 def test_a_dry_run_tells_and_leaves_nothing(place):
@@ -82,6 +99,10 @@ def test_signals_save_and_leave(place, number, code):
         (["--out", "x", "--train", "train.en", "train.de", "--set", "training.sed=1"], 2, "did you mean training.seed"),
         (["--out", "x", "--train", "train.en", "train.de", "--set", "model.options.haeds=4"], 2, "did you mean heads"),
         (["--out", "x", "--train", "train.en", "train.de", "--minuets", "3"], 2, "--minutes"),
+        (["--out", "x", "--train", "train.en", "train.de", "--guided", "missing.links"], 3, "missing.links"),
+        (["--out", "x", "--train", "train.en", "train.de", "--guided", "short.de"], 3, "short.de has 1 lines of links"),
+        (["--out", "x", "--train", "train.en", "train.de", "--guided", "train.en"], 3, "train.en, line 1: "),
+        (["--out", "x", "--train", "train.en", "train.de", "--film", "--arch", "rnn", "--size", "tiny"], 2, "--film"),
     ],
 )
 def test_mistakes_are_one_line_and_leave_nothing(place, arguments, code, words):

@@ -33,9 +33,39 @@ def test_what_is_written_is_read(tmp_path_factory, pairs, size, wide):
             assert rows.lengths.tolist() == [len(row) for row in wanted]
 
 
+links = st.lists(st.integers(0, 99), max_size=4).map(lambda numbers: numbers * 3)
+
+
+@given(pairs=st.lists(st.tuples(ids, ids, links), min_size=1, max_size=30), size=st.integers(1, 7), wide=st.booleans())
+def test_links_stay_with_their_pairs(tmp_path_factory, pairs, size, wide):
+    place = tmp_path_factory.mktemp("shards") / "new"
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PAIRS", size)
+        patch.setattr(module, "BUFFER", 2)
+        assert write_shards(place, pairs, 100, 70_000 if wide else 99) == len(pairs)
+        shards = Shards(place)
+        assert shards.has_links
+        for number, (source, target, own) in enumerate(pairs):
+            assert [side.tolist() for side in shards[number]] == [source, target]
+            assert shards.links(number).shape == (len(own) // 3, 3)
+            assert shards.links(number).flatten().tolist() == own
+
+
+def test_pairs_without_links_say_so(tmp_path):
+    write_shards(tmp_path / "new", [([5], [1])], 10)
+    assert not Shards(tmp_path / "new").has_links
+    with pytest.raises(ValueError, match="without links"):
+        Shards(tmp_path / "new").links(0)
+
+
 def test_large_vocabularies_keep_their_ids(tmp_path):
     write_shards(tmp_path / "new", [([70_000], [1])], 80_000)
     assert Shards(tmp_path / "new")[0][0].tolist() == [70_000]
+
+
+def test_large_numbers_in_links_are_kept(tmp_path):
+    write_shards(tmp_path / "new", [([5], [1], [0, 0, 70_000])], 80, 70_000)
+    assert Shards(tmp_path / "new").links(0).tolist() == [[0, 0, 70_000]]
 
 
 def test_a_directory_without_shards_is_refused_by_name(tmp_path):

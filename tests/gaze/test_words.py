@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bundles import tokenizer
-from softgaze.gaze.words import BEGIN_MARK, END_MARK, NO_WORD, Side, by_character, piece_bytes
+from softgaze.gaze.words import BEGIN_MARK, END_MARK, NO_WORD, Side, between_spaces, by_character, piece_bytes
 
 letters = st.sampled_from([*"abdogt.,▁é학교가東🐕", "\u1112", "\u1161", "e\u0301", "👩\u200d👧"])
 texts = st.lists(st.lists(letters, min_size=1, max_size=6).map("".join), max_size=6).map(" ".join)
@@ -52,6 +52,21 @@ def test_a_word_is_spelled_by_its_own_pieces(text):
     assert side.words == tuple(text.split())
     for label in side.whole_words()[:-1]:
         assert spelled(side, label) == unicodedata.normalize("NFC", label.text)
+
+
+@given(texts)
+@example("私は学生です。 東京にいます。")  # of which words alone would make pieces
+def test_between_spaces_a_piece_has_the_number_of_its_token_in_any_script(text):
+    pieces = pieces_of(text)
+    numbers = between_spaces(text, pieces)
+    assert numbers is not None or not pieces
+    for number, token in enumerate(text.split()):
+        own = [piece_bytes(piece) for piece, word in zip(pieces, numbers or (), strict=True) if word == number]
+        assert b"".join(own).replace(b" ", b"") == unicodedata.normalize("NFC", token).replace("▁", "").encode()
+
+
+def test_pieces_that_do_not_spell_the_text_have_no_numbers():
+    assert between_spaces("a dog", ["▁a", "▁cat"]) is None
 
 
 def test_the_space_mark_as_a_letter_changes_no_numbers():

@@ -5,7 +5,7 @@ from torch.nn import functional
 import checks
 from checks import RAGGED, SMALL, VOCABULARY
 from softgaze.models import MODELS, Memory, Source
-from softgaze.models.base import choose
+from softgaze.models.base import OneWatch, choose
 from softgaze.speed import measures
 from softgaze.symbols import PAD
 
@@ -50,6 +50,22 @@ def test_without_a_watch_every_attention_takes_the_fused_kernel(arch, attentions
         assert len(calls) == attentions
         SMALL[arch].model(*RAGGED, checks.Recorder())
         assert len(calls) == attentions
+
+
+@pytest.mark.parametrize(("arch", "attentions"), [("rnn-luong", 1), ("conv", 2), ("transformer", 2 + 2 + 2)])
+def test_a_watch_of_one_attention_leaves_the_others_the_fused_kernel(arch, attentions, monkeypatch):
+    calls, kernel, recorder = [], functional.scaled_dot_product_attention, checks.Recorder()
+
+    def counted(*arguments, **options):
+        calls.append(1)
+        return kernel(*arguments, **options)
+
+    monkeypatch.setattr(functional, "scaled_dot_product_attention", counted)
+    with measures(False):
+        watched = SMALL[arch].model(*RAGGED, OneWatch("cross", 0, recorder))
+        assert len(calls) == attentions - 1
+        assert list(recorder.seen) == [("cross", 0)]
+        checks.same(watched, SMALL[arch].model(*RAGGED))
 
 
 @pytest.mark.parametrize("arch", MODELS)

@@ -8,7 +8,7 @@ from softgaze.config import TrainingSettings
 from softgaze.data.batches import Batch
 from softgaze.data.shards import Shards, write_shards
 from softgaze.models import build
-from softgaze.training.gradients import Gradients, draws_its_own_noise, halves, using_threads
+from softgaze.training.gradients import Amount, Gradients, draws_its_own_noise, halves, total, using_threads
 from softgaze.training.loss import collate, summed_loss
 
 CPU = torch.device("cpu")
@@ -33,10 +33,10 @@ def gradients_of(arch, shards, numbers, *, threads=2, seed=1, fast=True, dropout
     adder = Gradients(model, TrainingSettings(seed=seed, fast=fast, label_smoothing=0.1), CPU)
     batch = Batch(torch.tensor(numbers).numpy(), 0)
     parts = [collate(shards, part, CPU) for part in adder.divide(batch, shards.lengths(batch.pairs))]
-    tokens = sum(part.tokens for part in parts)
     with using_threads(threads):
-        loss = sum(adder.add(parts, tokens, 7, 0) for _ in range(times))
-    return model, loss, [each.grad for each in model.parameters()]
+        losses = total(adder.add(parts, Amount.of(parts), 7, 0) for _ in range(times))
+    assert losses.links == 0
+    return model, losses.tokens, [each.grad for each in model.parameters()]
 
 
 @pytest.mark.parametrize("arch", ARCHS)
@@ -68,7 +68,8 @@ def test_the_two_halves_are_dropped_from_differently(shards):
     model = build("transformer", source_vocabulary=30, dropout=0.5).train()
     adder = Gradients(model, TrainingSettings(seed=1), CPU)
     pairs = collate(shards, Batch(torch.tensor([4]).numpy(), 0), CPU)
-    assert adder.of_part(pairs, 1, 5)[0] == adder.of_part(pairs, 1, 5)[0] != adder.of_part(pairs, 1, 6)[0]
+    first, again, other = (adder.of_part(pairs, Amount.of([pairs]), seed)[0] for seed in (5, 5, 6))
+    assert first == again != other
 
 
 def test_batches_add_up(shards):

@@ -52,6 +52,17 @@ def test_a_line_tells_the_mean_of_all_updates_since_the_last(path):
     assert line["tokens_per_second"] == pytest.approx(100 / SECONDS)
 
 
+def test_the_loss_of_links_stands_in_it_only_where_there_are_links(path):
+    journal = Journal(path)
+    guided, tokens = [None, 4.0, 1.0], [50, 20, 60]
+    for step, (loss, count) in enumerate(zip(guided, tokens, strict=True), 1):
+        journal.updated(Update(step, 0, 1.0, count, 0.1, SECONDS * step / 3, loss), None)
+    journal.updated(update(4, 2 * SECONDS), None)
+    first, second = read_journal(path)
+    assert first["guided"] == pytest.approx((4 * 20 + 1 * 60) / 80)
+    assert "guided" not in second
+
+
 def test_validation_is_not_training_speed(path):
     journal = Journal(path)
     journal.updated(update(1, 1.0, tokens=999), None)

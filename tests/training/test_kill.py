@@ -12,9 +12,13 @@ import time
 
 import pytest
 
-from corpora import SMALL, write_corpus
+from corpora import SMALL, write_corpus, write_links
+from softgaze.gaze.film import read_film
 
 KILLS = int(os.environ.get("SOFTGAZE_KILLS", "5"))
+
+
+ALSO = {"transformer": [], "rnn-luong": ["--film", "--guided", "train.links"]}  # learning from links, on film
 
 
 def command(directory, arch, out):
@@ -25,12 +29,14 @@ def command(directory, arch, out):
         *("--train", str(directory / "train.en"), str(directory / "train.de"), "--device", "cpu"),
         *options,
         *(f"--set={each}" for each in settings),
+        *ALSO[arch],
     ]
 
 
 @pytest.mark.parametrize("arch", SMALL)
-def test_killed_is_not_killed(tmp_path, arch):
-    write_corpus(tmp_path)
+def test_killed_is_not_killed(tmp_path, monkeypatch, arch):
+    write_links(write_corpus(tmp_path)[0])
+    monkeypatch.chdir(tmp_path)
     environment = {**os.environ, "OMP_NUM_THREADS": "1"}
     subprocess.run(command(tmp_path, arch, tmp_path / "straight"), env=environment, check=True, capture_output=True)
     dice, killed = random.Random(arch), 0
@@ -50,6 +56,10 @@ def test_killed_is_not_killed(tmp_path, arch):
     assert killed >= min(KILLS, 3)
     straight, again = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("straight", "killed"))
     assert straight == again
+    if "--film" in ALSO[arch]:
+        films = [read_film(tmp_path / name) for name in ("straight", "killed")]
+        assert [each.step for each in films[1]] == [*range(0, 61, 10)]
+        assert [each.text for each in films[0]] == [each.text for each in films[1]]
 
 
 def wait_for_training(process):

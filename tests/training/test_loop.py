@@ -19,7 +19,7 @@ from softgaze.errors import DivergedError
 from softgaze.models import build
 from softgaze.training import journal, loop
 from softgaze.training.checkpoint import parameters_of
-from softgaze.training.gradients import Gradients
+from softgaze.training.gradients import Gradients, Losses
 from softgaze.training.journal import read_journal
 from softgaze.training.loop import make_optimiser
 from softgaze.training.run import RunDirectory
@@ -42,12 +42,12 @@ def poison(monkeypatch, *calls, always=False):
     plain, seen = Gradients.add, count(1)
 
     def add(self, *arguments):
-        loss = plain(self, *arguments)
+        losses = plain(self, *arguments)
         if next(seen) not in calls and not always:
-            return loss
+            return losses
         for parameter in self.parameters:
             parameter.grad.mul_(math.nan)
-        return math.nan
+        return Losses(math.nan, 0.0)
 
     monkeypatch.setattr(Gradients, "add", add)
 

@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import pytest
+import yaml
 
 from corpora import corpus, small
 from softgaze.config import resolve
@@ -71,6 +72,17 @@ def test_changed_settings_are_refused_with_the_difference(run):
     with pytest.raises(UsageError, match=r"\(data\.max_length: 256 → 99; training\.seed: 1 → 2\)"):
         run.prepare(settings(training={"seed": 2}, data={"max_length": 99}), fresh=False)
     assert (run.path / SETTINGS).read_bytes() == before
+
+
+def test_a_run_from_before_a_setting_was_known_had_its_default(run):
+    run.prepare(settings(), fresh=False)
+    stored = yaml.safe_load((run.path / SETTINGS).read_text())
+    del stored["validation"]["film"], stored["training"]["guided_weight"]
+    (run.path / SETTINGS).write_text(yaml.safe_dump(stored))
+    run.prepare(settings(), fresh=False)
+    (run.path / SETTINGS).write_text(yaml.safe_dump(stored))
+    with pytest.raises(UsageError, match=r"\(validation\.film: False → True\)"):
+        run.prepare(settings(validation={"film": True}), fresh=False)
 
 
 def test_the_budget_may_change(run):

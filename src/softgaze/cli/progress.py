@@ -113,9 +113,15 @@ def update_line(update: Update, speed: float, share: float | None) -> str:
     """One update in one line."""
     done = f"  {share:.0%}" if share is not None else ""
     return (
-        f"step {update.step:,}  {update.elapsed / 60:.1f} min{done}  loss {update.loss:.3f}  "
+        f"step {update.step:,}  {update.elapsed / 60:.1f} min{done}  {losses(update)}  "
         f"{speed:,.0f} tokens/s  rate {update.learning_rate:.2e}"
     )
+
+
+def losses(update: Update) -> str:
+    """Of the tokens, and of the links where one head learns from them."""
+    guided = "" if update.guided is None else f"  guided {update.guided:.3f}"
+    return f"loss {update.loss:.3f}{guided}"
 
 
 def final_line(facts: dict[str, Any]) -> str:
@@ -148,7 +154,7 @@ class Live(Listener):
     def updated(self, update: Update, share: float | None) -> None:
         """Move the bar."""
         speed = self.speed.add(update.tokens)
-        words = f"step {update.step:,}  loss {update.loss:.3f}  {speed:,.0f} tok/s  rate {update.learning_rate:.1e}"
+        words = f"step {update.step:,}  {losses(update)}  {speed:,.0f} tok/s  rate {update.learning_rate:.1e}"
         if share is None:
             self.bar.update(self.task, description=words)
         else:

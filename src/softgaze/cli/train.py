@@ -26,6 +26,13 @@ def train(
         list[Path] | None, typer.Option("--pairs", metavar="FILE", help="One TSV or JSONL file of pairs. Repeatable.")
     ] = None,
     dev: DevFiles = None,
+    guided: Annotated[
+        list[Path] | None,
+        typer.Option(
+            metavar="LINKS",
+            help="Pharaoh file for each --train, then for each --pairs: one head learns its links. Repeatable.",
+        ),
+    ] = None,
     arch: Annotated[str | None, typer.Option(help="transformer, rnn-luong, rnn-bahdanau, conv or rnn.")] = None,
     size: Annotated[str | None, typer.Option(help="tiny, small, base or big.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop after this long, counted over all resumes.")] = None,
@@ -44,6 +51,9 @@ def train(
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
     fresh: Annotated[bool, typer.Option("--fresh", help="Start over, deleting the run in --out.")] = False,
+    film: Annotated[
+        bool | None, typer.Option("--film", help="Keep the attention of one held-out sentence at each validation.")
+    ] = None,
     dry_run: Annotated[
         bool, typer.Option("--dry-run", help="Say what it would take (memory, time, disk), then stop.")
     ] = False,
@@ -70,6 +80,7 @@ def train(
         "data": {"source_language": source_lang, "target_language": target_lang, "vocabulary": vocabulary},
         "training": {"seed": seed},
         "budget": {"minutes": minutes, "steps": steps, "epochs": epochs},
+        "validation": {"film": film},
     }
     given = {
         section: {key: value for key, value in settings.items() if value is not None}
@@ -79,11 +90,21 @@ def train(
     corpus = Corpus.of(in_pairs("--train", files), pairs or [])
     held_out = Corpus.of(in_pairs("--dev", dev)) if dev else None
     if dry_run:
-        typer.echo(rehearse(settings, corpus, held_out, device))
+        typer.echo(rehearse(settings, corpus, held_out, device, guided or ()))
         return
     listener = listener_for(out, tensorboard)
     try:
-        run_training(settings, corpus, held_out, out, device=device, init=init, fresh=fresh, listener=listener)
+        run_training(
+            settings,
+            corpus,
+            held_out,
+            out,
+            device=device,
+            init=init,
+            fresh=fresh,
+            guided=guided or (),
+            listener=listener,
+        )
     except Interrupted as stopped:
         typer.echo(f"softgaze: {stopped}", err=True)
         raise typer.Exit(stopped.exit_code) from None

@@ -1,6 +1,7 @@
 """Encoded pairs on disk, memory-mapped: encoded once, read at random, never held in memory.
 
-A shard is four raw little-endian files: tokens and offsets of each side. This file knows nothing of text or batches.
+A shard is four raw little-endian files: tokens and offsets of each side; two more if the pairs have links. This file
+knows nothing of text or batches.
 """
 
 import json
@@ -17,28 +18,41 @@ from softgaze.errors import DataError
 
 Array = numpy.typing.NDArray[Any]
 Ids = tuple[list[int], list[int]]  # source, target
+LinkedIds = tuple[list[int], list[int], list[int]]  # and the links between them: three numbers each
+Row = Ids | LinkedIds
 
 PAIRS = 1 << 20  # pairs in a shard: small enough to copy about, large enough that nobody counts files
 BUFFER = 1 << 14  # pairs written at once
-SIDES = ("source", "target")
+SIDES, LINKS = ("source", "target"), "links"
 
 
-def write_shards(directory: Path, pairs: Iterable[Ids], vocabulary: int) -> int:
-    """Write encoded pairs; returns how many. `directory` must be new: the caller renames it when all is there."""
+def write_shards(directory: Path, pairs: Iterable[Row], vocabulary: int, largest_link: int | None = None) -> int:
+    """Write encoded pairs; returns how many. `directory` must be new: the caller renames it when all is there.
+
+    The pairs have links if `largest_link` is given: the largest number that may stand in one.
+    """
     directory.mkdir(parents=True)
-    kind = "<u2" if vocabulary <= 1 << 16 else "<u4"
+    kinds = dict.fromkeys(SIDES, kind_for(vocabulary - 1))
+    if largest_link is not None:
+        kinds[LINKS] = kind_for(largest_link)
     stream, number, total = iter(pairs), 0, 0
-    while count := write_shard(directory / f"shard-{number:05d}", islice(stream, PAIRS), kind):
+    while count := write_shard(directory / f"shard-{number:05d}", islice(stream, PAIRS), kinds):
         number, total = number + 1, total + count
-    (directory / "shards.json").write_text(json.dumps({"kind": kind, "shards": number, "pairs": total}))
+    facts = {"kind": kinds["source"], "links": kinds.get(LINKS), "shards": number, "pairs": total}
+    (directory / "shards.json").write_text(json.dumps(facts))
     return total
 
 
-def write_shard(stem: Path, pairs: Iterator[Ids], kind: str) -> int:
-    """One shard's four files; returns its number of pairs, 0 when there was nothing left to write."""
-    total, ends = 0, dict.fromkeys(SIDES, 0)
+def kind_for(largest: int) -> str:
+    """The smaller kind of number that holds it."""
+    return "<u2" if largest < 1 << 16 else "<u4"
+
+
+def write_shard(stem: Path, pairs: Iterator[Row], kinds: dict[str, str]) -> int:
+    """One shard's files, of so many sides; returns its number of pairs, 0 when there was nothing left to write."""
+    total, ends = 0, dict.fromkeys(kinds, 0)
     while block := list(islice(pairs, BUFFER)):
-        for place, side in enumerate(SIDES):
+        for place, (side, kind) in enumerate(kinds.items()):
             rows = [pair[place] for pair in block]
             lengths = numpy.array([len(row) for row in rows], dtype="<i8")
             offsets = ends[side] + lengths.cumsum()
@@ -61,6 +75,13 @@ class Side:
 
     tokens: Array
     offsets: Array  # one more than there are rows
+
+    @classmethod
+    def open(cls, stem: Path, side: str, kind: str) -> "Side":
+        """Map it; a file without a byte, as of pairs that have no links, cannot be mapped."""
+        path = Path(f"{stem}.{side}.tokens")
+        tokens = numpy.memmap(path, dtype=kind, mode="r") if path.stat().st_size else numpy.empty(0, dtype=kind)
+        return cls(tokens, numpy.memmap(f"{stem}.{side}.offsets", dtype="<i8", mode="r"))
 
     def __getitem__(self, row: int) -> Array:
         return numpy.asarray(self.tokens[self.offsets[row] : self.offsets[row + 1]])
@@ -88,17 +109,10 @@ class Shards:
         except (OSError, ValueError) as error:
             raise DataError(f"{directory}: holds no encoded text; remove it and run the command again") from error
         self.count: int = facts["pairs"]
-        self.parts = [self.open_shard(directory, number, facts["kind"]) for number in range(facts["shards"])]
-
-    @staticmethod
-    def open_shard(directory: Path, number: int, kind: str) -> tuple[Side, Side]:
-        """Map both sides of one shard."""
-        sides = []
-        for side in SIDES:
-            stem = f"{directory / f'shard-{number:05d}'}.{side}"
-            tokens = numpy.memmap(f"{stem}.tokens", dtype=kind, mode="r")
-            sides.append(Side(tokens, numpy.memmap(f"{stem}.offsets", dtype="<i8", mode="r")))
-        return sides[0], sides[1]
+        stems = [directory / f"shard-{number:05d}" for number in range(facts["shards"])]
+        self.parts = [tuple(Side.open(stem, side, facts["kind"]) for side in SIDES) for stem in stems]
+        kind = facts.get("links")
+        self.link_parts = [Side.open(stem, LINKS, kind) for stem in stems] if kind else None
 
     def __len__(self) -> int:
         return self.count
@@ -107,6 +121,17 @@ class Shards:
         """Ids of pair `number`: source, target."""
         source, target = self.parts[number // PAIRS]
         return source[number % PAIRS], target[number % PAIRS]
+
+    @property
+    def has_links(self) -> bool:
+        """Whether pairs may have links."""
+        return self.link_parts is not None
+
+    def links(self, number: int) -> Array:
+        """Links (N, 3) of pair `number`."""
+        if self.link_parts is None:
+            raise ValueError("these pairs were written without links")
+        return self.link_parts[number // PAIRS][number % PAIRS].reshape(-1, 3)
 
     def lengths(self, numbers: Array) -> Array:
         """Lengths (N, 2) of the pairs `numbers` (N,)."""

@@ -113,11 +113,21 @@ def words_of(text: str, pieces: Sequence[str]) -> tuple[list[int], list[str]]:
     tokens = normalise(text).split()
     if is_unspaced(tokens):
         return by_character(pieces)
+    numbers = between_spaces(text, pieces)
+    return by_space(pieces) if numbers is None else (numbers, text.split())
+
+
+def between_spaces(text: str, pieces: Sequence[str]) -> list[int] | None:
+    """The number of each piece's whitespace token, whatever the script.
+
+    None if the pieces do not spell the text: a model that has learnt little may write such.
+    """
+    tokens = normalise(text).split()
     spelled = [piece_bytes(piece).replace(b" ", b"") for piece in pieces]
     letters = [word for word, token in enumerate(tokens) for _ in token.replace(WORD_START, "").encode()]
     if not tokens or "".join(tokens).replace(WORD_START, "").encode() != b"".join(spelled):
-        return by_space(pieces)  # pieces that do not spell the text, as a model may write that has learnt little
-    return [*numbered(spelled, letters)], text.split()
+        return None
+    return [*numbered(spelled, letters)]
 
 
 def numbered(spelled: Sequence[bytes], letters: Sequence[int]) -> Iterator[int]:

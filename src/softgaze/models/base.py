@@ -84,12 +84,26 @@ class Watch(Protocol):
         """Shown weights (B, H, Q, K) over values (B, H, K, D), return the weights to use: the same ones to leave it."""
 
 
+class OneWatch(NamedTuple):
+    """A watch of one attention; all others keep the fast path."""
+
+    kind: str
+    layer: int
+    watch: Watch
+
+    def __call__(self, place: Place, weights: Tensor, values: Tensor) -> Tensor:
+        """Only ever called there."""
+        return self.watch(place, weights, values)
+
+
 def look_at(watch: Watch | None, kind: str, layer: int, first: Tensor | int = 0) -> Look | None:
-    """The `look` of one attention; None when nobody watches, which keeps the fast path.
+    """The `look` of one attention; None when nobody watches it, which keeps the fast path.
 
     Only then is `first` turned into a number, since asking a tensor for its number waits for the device.
     """
-    return None if watch is None else partial(watch, Place(kind, layer, int(first)))
+    if watch is None or (isinstance(watch, OneWatch) and (kind, layer) != watch[:2]):
+        return None
+    return partial(watch, Place(kind, layer, int(first)))
 
 
 class Seq2Seq(nn.Module, ABC):

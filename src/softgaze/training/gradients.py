@@ -4,9 +4,10 @@ Two threads that share every operation wait for each other at every operation; t
 once an update. What comes out depends on the halves alone, not on whether they were computed at the same time.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy
 import torch
@@ -16,22 +17,46 @@ from softgaze.config import TrainingSettings
 from softgaze.data.batches import Batch, hash_key
 from softgaze.data.shards import Array
 from softgaze.dropout import noise
-from softgaze.models.base import Seq2Seq
+from softgaze.models.base import OneWatch, Seq2Seq
 from softgaze.speed import measures
+from softgaze.training.guided import Guidance, Guide
 from softgaze.training.loss import Pairs, summed_loss
 from softgaze.training.precision import autocast
 
 HALVES = 2
 LARGE = 1000  # tokens of a batch worth dividing: in smaller ones Python, which runs one thread at a time, costs more
 
-Part = tuple[float, Sequence[Tensor | None]]  # a summed loss, and the gradient of each parameter
+
+class Amount(NamedTuple):
+    """What an update learns from: each summed loss is divided by its own."""
+
+    tokens: int
+    pieces: int  # that have links
+
+    @classmethod
+    def of(cls, parts: Iterable[Pairs]) -> "Amount":
+        """All of them together."""
+        counts = [(part.tokens, part.links.pieces if part.links else 0) for part in parts]
+        return cls(*(sum(each) for each in zip(*counts, strict=True)))
+
+
+class Losses(NamedTuple):
+    """Summed."""
+
+    tokens: float
+    links: float
+
+
+Part = tuple[Losses, Sequence[Tensor | None]]  # and the gradient of each parameter
 
 
 class Gradients:
-    """Adds the gradients of batches to a model's parameters."""
+    """Adds the gradients of batches to a model's parameters; with `guidance`, also those of one head's links."""
 
-    def __init__(self, model: Seq2Seq, settings: TrainingSettings, device: torch.device) -> None:
-        self.model, self.settings, self.device = model, settings, device
+    def __init__(
+        self, model: Seq2Seq, settings: TrainingSettings, device: torch.device, guidance: Guidance | None = None
+    ) -> None:
+        self.model, self.settings, self.device, self.guidance = model, settings, device, guidance
         self.parameters = [each for each in model.parameters() if each.requires_grad]
         large = (settings.batch_tokens or LARGE) >= LARGE
         self.parts = HALVES if large and settings.fast and device.type == "cpu" else 1
@@ -42,32 +67,53 @@ class Gradients:
         parts = halves(lengths) if self.parts == HALVES and len(batch.pairs) > 1 else [slice(None)]
         return [Batch(batch.pairs[places], batch.epoch) for places in parts]
 
-    def add(self, parts: Sequence[Pairs], tokens: int, *key: int) -> float:
-        """The summed loss of a batch in `parts`; 1/`tokens` of its gradient is added. The noise follows from `key`."""
+    def add(self, parts: Sequence[Pairs], amount: Amount, *key: int) -> Losses:
+        """The losses of a batch in `parts`; the gradient of their means over `amount` is added.
+
+        The noise follows from `key`.
+        """
         seeds = [hash_key(self.settings.seed, *key, number) % 2**63 for number in range(len(parts))]
-        shares = [tokens] * len(parts)
+        amounts = [amount] * len(parts)
         threads = torch.get_num_threads()
         with measures(self.settings.fast):
             if self.pool is None or threads < 2 or len(parts) < 2:
-                found = [self.of_part(*each) for each in zip(parts, shares, seeds, strict=True)]
+                found = [self.of_part(*each) for each in zip(parts, amounts, seeds, strict=True)]
             else:
                 with using_threads(threads // len(parts)):
-                    found = list(self.pool.map(self.of_part, parts, shares, seeds))
+                    found = list(self.pool.map(self.of_part, parts, amounts, seeds))
         for _, gradients in found:  # always in this order: sums of floats depend on it
             self.accumulate(gradients)
-        return sum(loss for loss, _ in found)
+        return total([losses for losses, _ in found])
 
-    def of_part(self, pairs: Pairs, tokens: int, seed: int) -> Part:
-        """Loss and gradients of some rows."""
+    def of_part(self, pairs: Pairs, amount: Amount, seed: int) -> Part:
+        """Losses and gradients of some rows."""
         with noise(seed), autocast(self.device, self.settings.precision):
-            loss = summed_loss(self.model, pairs, self.settings.label_smoothing)
-        return float(loss.detach()), torch.autograd.grad(loss / tokens, self.parameters, allow_unused=True)
+            loss, links = self.losses(pairs)
+        mean = loss / amount.tokens
+        if links is not None and self.guidance is not None:
+            mean = mean + self.guidance.weight * links / amount.pieces
+        found = Losses(float(loss.detach()), 0.0 if links is None else float(links.detach()))
+        return found, torch.autograd.grad(mean, self.parameters, allow_unused=True)
+
+    def losses(self, pairs: Pairs) -> tuple[Tensor, Tensor | None]:
+        """Summed over tokens, and over the pieces that have links, if there are any."""
+        if self.guidance is None or pairs.links is None or not pairs.links.pieces:
+            return summed_loss(self.model, pairs, self.settings.label_smoothing), None
+        guide = Guide(self.guidance.head)
+        watch = OneWatch("cross", self.guidance.layer, guide)
+        loss = summed_loss(self.model, pairs, self.settings.label_smoothing, watch)
+        return loss, guide.summed_loss(pairs.links)
 
     def accumulate(self, gradients: Sequence[Tensor | None]) -> None:
         """Add to what is there."""
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             if gradient is not None:
                 parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+
+
+def total(losses: Iterable[Losses]) -> Losses:
+    """Added up."""
+    return Losses(*(sum(each) for each in zip(*losses, strict=True)))
 
 
 def halves(lengths: Array) -> list[Array]:

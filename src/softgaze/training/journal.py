@@ -16,29 +16,40 @@ class Journal(Listener):
 
     def __init__(self, path: Path) -> None:
         self.path = path
-        self.tokens, self.since, self.loss = 0, 0.0, 0.0
+        self.start(0.0)
+
+    def start(self, elapsed: float) -> None:
+        """Count anew from here."""
+        self.since, self.tokens, self.loss = elapsed, 0, 0.0
+        self.guided_tokens, self.guided = 0, 0.0  # of the updates that had links
 
     def rewind(self, step: int, elapsed: float) -> None:
         """Drop lines after `step`."""
         kept = [line for line in read_journal(self.path) if line["step"] <= step]
         write_text(self.path, "".join(f"{json.dumps(line, ensure_ascii=False)}\n" for line in kept))
-        self.tokens, self.since, self.loss = 0, elapsed, 0.0
+        self.start(elapsed)
 
     def updated(self, update: Update, share: float | None) -> None:
         """A line every few seconds, with the mean loss and speed since the last."""
         self.tokens += update.tokens
         self.loss += update.loss * update.tokens
+        if update.guided is not None:
+            self.guided_tokens += update.tokens
+            self.guided += update.guided * update.tokens
         if update.elapsed - self.since < SECONDS:
             return
         speed = self.tokens / (update.elapsed - self.since)
         line = asdict(update) | {"loss": self.loss / self.tokens, "tokens_per_second": round(speed, 1)}
+        del line["guided"]
+        if self.guided_tokens:
+            line["guided"] = self.guided / self.guided_tokens
         self.write({"kind": "update", **line})
-        self.tokens, self.since, self.loss = 0, update.elapsed, 0.0
+        self.start(update.elapsed)
 
     def validated(self, validation: Validation) -> None:
         """All of it. The clock of the updates starts anew: validation is not training speed."""
         self.write({"kind": "validation", **asdict(validation)})
-        self.tokens, self.since, self.loss = 0, validation.elapsed, 0.0
+        self.start(validation.elapsed)
 
     def write(self, line: dict[str, Any]) -> None:
         """Append."""

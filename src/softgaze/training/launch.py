@@ -1,5 +1,6 @@
 """`train(config, corpus)`: from text to a run directory; called again, it resumes. The command line is one caller."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +15,8 @@ from softgaze.devices import pick_device
 from softgaze.errors import UsageError
 from softgaze.models import check_options
 from softgaze.training.curve import write_curve
+from softgaze.training.guided import check_looking
+from softgaze.training.links import LinkFiles
 from softgaze.training.listeners import Listener
 from softgaze.training.loop import Trainer
 from softgaze.training.precision import uses_bfloat16
@@ -39,21 +42,26 @@ def train(
     device: str = "auto",
     init: Path | None = None,
     fresh: bool = False,
+    guided: Sequence[Path] = (),
     listener: Listener = Listener(),
 ) -> dict[str, Any]:
-    """Train until the budget is spent; returns the facts of the result. `Interrupted` when asked to stop."""
+    """Train until the budget is spent; returns the facts of the result. `Interrupted` when asked to stop.
+
+    `guided` names files of links between words, one for each part of the corpus, from which one head also learns.
+    """
     start = Bundle.open(init) if init else None
     config = resolve(like(config, start), trained=True) if start else resolve(config)
     check_options(config.model.arch, config.model.size, config.model.options)
     for text in filter(None, (corpus, dev)):
         text.count()  # missing or unequal files are found before --fresh deletes anything
+    links = link_files(config, corpus, guided)
     run = RunDirectory(out)
     run.check()
     with run.locked():
         with run.setting_up():
             run.prepare(config, fresh)
             tokenizers = start.tokenizers if start else None
-            prepared = prepare(run.encoded, corpus, dev, config.data, config.training.seed, tokenizers)
+            prepared = prepare(run.encoded, corpus, dev, config.data, config.training.seed, tokenizers, links)
             trainer = make_trainer(run, config, prepared, pick_device(device), listener, start)
         trainer.resume()
         done = run.result()
@@ -69,6 +77,15 @@ def train(
         facts = trainer.finish()
         write_curve(run.journal, run.curve)
         return facts
+
+
+def link_files(config: Config, corpus: Corpus, guided: Sequence[Path]) -> LinkFiles | None:
+    """Files that can guide the model that is asked for, or none."""
+    links = LinkFiles(corpus, tuple(guided)) if guided else None
+    check_looking(config, links)
+    if links is not None:
+        links.check()
+    return links
 
 
 def like(config: Config, start: Bundle) -> Config:
@@ -123,6 +140,12 @@ def computes(trainer: Trainer) -> str:
     return ", ".join([numbers, *threads, *trainer.measures, *halves])
 
 
+def guided_words(trainer: Trainer) -> str:
+    """Which head learns from links, and from how many."""
+    facts = trainer.guided_facts()
+    return "layer {layer}, head {head}, weight {weight:g}, from the links of {pairs:,} pairs".format(**facts)
+
+
 def summary(trainer: Trainer) -> dict[str, Any]:
     """What a person wants to know before the first update."""
     facts, config = trainer.prepared.facts, trainer.config
@@ -133,6 +156,7 @@ def summary(trainer: Trainer) -> dict[str, Any]:
         "pairs": facts["pairs"],
         "left_out": facts["left_out"],
         "dev_pairs": facts["dev_pairs"],
+        **({"guided": guided_words(trainer)} if trainer.guidance else {}),
         "vocabulary": facts["vocabulary"][0] if config.data.joint else facts["vocabulary"],
         "device": str(trainer.device),
         "computes": computes(trainer),

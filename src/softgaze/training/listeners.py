@@ -14,6 +14,7 @@ class Update:
     tokens: int
     learning_rate: float
     elapsed: float  # seconds of training so far
+    guided: float | None = None  # loss of the links, a linked piece; None where there were none
 
 
 @dataclass(frozen=True)

@@ -27,7 +27,9 @@ from softgaze.training.checkpoint import (
     restore_parameters,
     save_checkpoint,
 )
-from softgaze.training.gradients import Gradients
+from softgaze.training.film import Camera
+from softgaze.training.gradients import Amount, Gradients, total
+from softgaze.training.guided import Guidance
 from softgaze.training.journal import Journal
 from softgaze.training.listeners import Listener, Listeners, Update, Validation
 from softgaze.training.looking import choose_map
@@ -59,10 +61,12 @@ class Trainer:
         self.measures = prepare_process(device) if config.training.fast else []
         self.model = model.to(device).train()
         self.optimiser = make_optimiser(self.model, config)
-        self.gradients = Gradients(self.model, config.training, device)
+        self.guidance = Guidance.of(config.training, self.model) if prepared.train.has_links else None
+        self.gradients = Gradients(self.model, config.training, device, self.guidance)
         assert config.training.batch_tokens is not None  # the settings are resolved
         self.batches = Batches(prepared.train, config.training.batch_tokens, config.training.seed)
         self.journal = Journal(run.journal)
+        self.camera = Camera(run.film, prepared, device) if config.validation.film else None
         self.listener = Listeners(self.journal, listener)
         self.progress = Progress()
         self.bad_updates = 0  # in a row
@@ -86,8 +90,14 @@ class Trainer:
         else:
             self.progress = load_checkpoint(path, self.model, self.optimiser)
             self.listener.said(f"resuming at step {self.progress.step:,} ({self.progress.elapsed / 60:.1f} min so far)")
-        self.journal.rewind(self.progress.step, self.progress.elapsed)
+        self.rewind()
         self.clock = time.monotonic()
+
+    def rewind(self) -> None:
+        """Forget what was told and filmed after the checkpoint: it will happen again."""
+        self.journal.rewind(self.progress.step, self.progress.elapsed)
+        if self.camera and not self.camera.rewind(self.progress.validated_step) and self.progress.step == 0:
+            self.camera.shoot(self.model, 0, self.progress.elapsed, {})
 
     def train(self, stop: Stop) -> bool:
         """Until the budget is spent (True) or somebody asks to stop (False). Always leaves a checkpoint."""
@@ -133,20 +143,22 @@ class Trainer:
         settings, step = self.config.training, self.progress.step + 1
         torch.manual_seed(hash_key(settings.seed, step) % 2**63)
         batches = [[self.collate(part) for part in self.divide(batch)] for batch in group]
-        tokens = sum(part.tokens for parts in batches for part in parts)
+        amount = Amount.of(part for parts in batches for part in parts)
         rate = self.set_rate(step)
         self.optimiser.zero_grad(set_to_none=True)
-        total = sum(self.gradients.add(parts, tokens, step, number) for number, parts in enumerate(batches))
+        found = total(self.gradients.add(parts, amount, step, number) for number, parts in enumerate(batches))
         norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip))
         self.progress.step = step
-        if not (math.isfinite(total) and math.isfinite(norm)):
+        if not all(map(math.isfinite, (*found, norm))):
             self.progress.skipped += 1
-            self.listener.said(f"step {step:,}: a number was not finite (loss {total:g}, gradient {norm:g}); skipped")
+            numbers = f"loss {found.tokens:g}, gradient {norm:g}"
+            self.listener.said(f"step {step:,}: a number was not finite ({numbers}); skipped")
             return None
         self.optimiser.step()
-        self.progress.tokens += tokens
+        self.progress.tokens += amount.tokens
         self.tick()
-        return Update(step, group[0].epoch, total / tokens, tokens, rate, self.progress.elapsed)
+        loss, guided = found.tokens / amount.tokens, found.links / amount.pieces if amount.pieces else None
+        return Update(step, group[0].epoch, loss, amount.tokens, rate, self.progress.elapsed, guided)
 
     def divide(self, batch: Batch) -> list[Batch]:
         """The parts of a batch that are computed apart."""
@@ -178,7 +190,7 @@ class Trainer:
         self.progress.rate_scale *= SLOWER
         self.bad_updates = 0
         self.save()
-        self.journal.rewind(self.progress.step, self.progress.elapsed)
+        self.rewind()
         self.listener.said(f"going back to step {self.progress.step:,} with {self.progress.rate_scale:g} × the rate")
 
     # --- the budget ----------------------------------------------------------------------------------------------
@@ -227,6 +239,8 @@ class Trainer:
         else:
             progress.bad_validations += 1
         self.snapshot()
+        if self.camera:
+            self.camera.shoot(self.model, progress.step, progress.elapsed, scores)
         progress.validated_step = progress.step
         self.tick()
         epoch = int(progress.step / self.updates_in_an_epoch())
@@ -278,7 +292,14 @@ class Trainer:
             "data_sha256": data["made_from"]["train"],
             "parameters": sum(value.numel() for value in self.model.parameters()),
             "seed": self.config.training.seed,
+            **({"guided": self.guided_facts()} if self.guidance else {}),
         }
+
+    def guided_facts(self) -> dict[str, Any]:
+        """Which head learnt from which links."""
+        assert self.guidance is not None
+        data = self.prepared.facts
+        return {**self.guidance._asdict(), "pairs": data["linked"], "links_sha256": data["made_from"]["guided"]}
 
     def finish(self) -> dict[str, Any]:
         """Validate the last weights and the average of the last few; the best of all is the bundle."""

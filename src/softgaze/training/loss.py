@@ -10,11 +10,19 @@ from torch import Tensor
 
 from softgaze.data.batches import Batch
 from softgaze.data.shards import Rows, Shards
-from softgaze.models.base import Seq2Seq, Source
+from softgaze.models.base import Seq2Seq, Source, Watch
 from softgaze.speed import is_fast
 from softgaze.symbols import BEGIN, END, PAD
 
 LOGITS = 2**23  # held at once: 32 MB; fewer make the products slower, more only take memory
+
+
+class Links(NamedTuple):
+    """Which pieces mean each other, in a batch."""
+
+    places: tuple[Tensor, Tensor, Tensor]  # each (N,): the row of the batch, the target piece, the source piece
+    shares: Tensor  # (N,) of the target piece's weight that belongs there; those of one target piece sum to 1
+    pieces: int  # target pieces that have links
 
 
 class Pairs(NamedTuple):
@@ -24,6 +32,7 @@ class Pairs(NamedTuple):
     target: Tensor  # (B, T) BEGIN and the sentence: what the decoder reads
     wanted: Tensor  # (B, T) the sentence and END: what it should say
     tokens: int  # real tokens in `wanted`
+    links: Links | None = None  # where they are to be learnt from
 
 
 def collate(shards: Shards, batch: Batch, device: torch.device) -> Pairs:
@@ -33,7 +42,18 @@ def collate(shards: Shards, batch: Batch, device: torch.device) -> Pairs:
     source = pad(sources, after=END)
     target, wanted = pad(targets, before=BEGIN), pad(targets, after=END)
     tokens = len(targets.tokens) + len(targets.lengths)
-    return Pairs(Source(source.to(device), lengths.to(device)), target.to(device), wanted.to(device), tokens)
+    links = collate_links(shards, batch, device) if shards.has_links else None
+    return Pairs(Source(source.to(device), lengths.to(device)), target.to(device), wanted.to(device), tokens, links)
+
+
+def collate_links(shards: Shards, batch: Batch, device: torch.device) -> Links:
+    """Read the links of a batch."""
+    found = [shards.links(number).astype("int64") for number in batch.pairs.tolist()]
+    rows = numpy.arange(len(found)).repeat([len(links) for links in found])
+    targets, sources, parts = numpy.concatenate(found).T
+    row, target, source = (torch.from_numpy(each.copy()).to(device) for each in (rows, targets, sources))
+    shares = 1 / parts
+    return Links((row, target, source), torch.from_numpy(shares).float().to(device), round(shares.sum()))
 
 
 def pad(rows: Rows, before: int | None = None, after: int | None = None) -> Tensor:
@@ -47,9 +67,9 @@ def pad(rows: Rows, before: int | None = None, after: int | None = None) -> Tens
     return torch.from_numpy(padded)
 
 
-def summed_loss(model: Seq2Seq, pairs: Pairs, smoothing: float) -> Tensor:
+def summed_loss(model: Seq2Seq, pairs: Pairs, smoothing: float, watch: Watch | None = None) -> Tensor:
     """The loss summed over the batch's tokens; divide by their number once all batches of an update are counted."""
-    features = model.decode(model.encode(pairs.source), pairs.target)
+    features = model.decode(model.encode(pairs.source), pairs.target, watch)
     real = pairs.wanted != PAD
     features, wanted = features[real], pairs.wanted[real]  # (tokens, D): padding is never projected
     if is_fast():

@@ -6,7 +6,7 @@ Done once for a run. What it was made from is written beside it, so that a resum
 import json
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from itertools import chain, islice
+from itertools import chain, islice, tee
 from pathlib import Path
 from typing import Any
 
@@ -17,10 +17,13 @@ from softgaze.config import DataSettings, differences
 from softgaze.data.batches import hash_key, shuffled
 from softgaze.data.corpus import Corpus, Pair
 from softgaze.data.detector import Detector
-from softgaze.data.shards import Ids, Shards, write_shards
+from softgaze.data.shards import Ids, LinkedIds, Shards, write_shards
 from softgaze.data.tokens import SAMPLE, train_tokenizer
 from softgaze.errors import DataError, UsageError
 from softgaze.files import new_directory
+from softgaze.gaze.alignment import Links
+from softgaze.gaze.words import between_spaces
+from softgaze.training.links import Linked, LinkFiles, largest_number, piece_links
 
 CHUNK = 4096  # pairs tokenised at once
 FACTS = "facts.json"
@@ -55,25 +58,26 @@ def prepare(
     settings: DataSettings,
     seed: int,
     tokenizers: Tokenizers | None = None,
+    guided: LinkFiles | None = None,
 ) -> Prepared:
     """Fill `directory` unless it is there already; refuse when it was made from something else."""
-    made_from = fingerprint(train, dev, settings, seed)
+    made_from = fingerprint(train, dev, settings, seed, guided)
     if (directory / FACTS).exists():
         check_unchanged(json.loads((directory / FACTS).read_text(encoding="utf-8"))["made_from"], made_from)
         return Prepared.open(directory)
     count = train.count()
     held_out = frozenset() if dev else choose_held_out(count, settings.held_out, seed)
-    kept = (pair for number, pair in enumerate(train) if number not in held_out)
     tokenizers = tokenizers or learn_tokenizers(train, count, settings)
     with new_directory(directory) as place:
         for name, content in tokenizers.files().items():
             (place / name).write_bytes(content)
         encoder = Encoder(tokenizers, settings.max_length)
-        pairs = write_shards(place / "train", encoder.encode(kept), encoder.vocabulary)
+        pairs = write_training(place / "train", train, guided, held_out, encoder)
         dropped = encoder.dropped
         dev_text = list(dev) if dev else [pair for number, pair in enumerate(train) if number in held_out]
         dev_pairs = write_shards(place / "dev", encoder.encode(dev_text), encoder.vocabulary)
         check_amount(pairs, dev_pairs, dropped)
+        check_links(guided, encoder)
         (place / "dev.json").write_text(json.dumps(dev_text, ensure_ascii=False), encoding="utf-8")
         languages = language_pair(train, settings)
         (place / DETECTOR).write_text(learn_detector(train, languages).to_json(), encoding="utf-8")
@@ -82,6 +86,7 @@ def prepare(
             "languages": languages,
             "pairs": pairs,
             "left_out": dropped,
+            "linked": encoder.linked if guided else None,
             "dev_pairs": dev_pairs,
             "vocabulary": [len(tokenizers.source), len(tokenizers.target)],
         }
@@ -89,20 +94,35 @@ def prepare(
     return Prepared.open(directory)
 
 
-def fingerprint(train: Corpus, dev: Corpus | None, settings: DataSettings, seed: int) -> dict[str, Any]:
+def write_training(
+    directory: Path, train: Corpus, guided: LinkFiles | None, held_out: frozenset[int], encoder: "Encoder"
+) -> int:
+    """Encode what is not held out, with its links if there are any; returns how many pairs."""
+    if guided is None:
+        kept = (pair for number, pair in enumerate(train) if number not in held_out)
+        return write_shards(directory, encoder.encode(kept), encoder.vocabulary)
+    linked = (row for number, row in enumerate(guided) if number not in held_out)
+    largest = largest_number(encoder.max_length)
+    return write_shards(directory, encoder.encode_linked(linked), encoder.vocabulary, largest)
+
+
+def fingerprint(
+    train: Corpus, dev: Corpus | None, settings: DataSettings, seed: int, guided: LinkFiles | None
+) -> dict[str, Any]:
     """What prepared data depend on: names may change (a moved run still resumes), contents may not."""
     return {
         "train": list(train.sha256().values()),
         "dev": list(dev.sha256().values()) if dev else None,
         "settings": settings.model_dump(),
         "seed": seed if dev is None else None,
+        "guided": guided.sha256() if guided else None,
     }
 
 
 def check_unchanged(before: dict[str, Any], now: dict[str, Any]) -> None:
     """A run goes on with the text it began with, cut as it was."""
-    for side in ("train", "dev"):
-        if before[side] != now[side]:
+    for side in ("train", "dev", "guided"):
+        if before.get(side) != now[side]:
             raise DataError(
                 f"the --{side} files are not those this run began with (their sha256 differ); "
                 "give the same files, another --out, or --fresh to start over"
@@ -153,15 +173,41 @@ def check_amount(pairs: int, dev_pairs: int, dropped: int) -> None:
         raise DataError(f"there are no pairs to validate on{left_out}; give --dev SRC TGT, or more text")
 
 
+def check_links(guided: LinkFiles | None, encoder: "Encoder") -> None:
+    """Files without a single link cannot guide."""
+    if guided is not None and not encoder.linked:
+        names = ", ".join(map(str, guided.paths))
+        raise DataError(f"{names}: no pair to train on has a sure link (1-2), so there is nothing to learn from them")
+
+
 class Encoder:
     """Pairs of text to pairs of ids, leaving out what training cannot use."""
 
     def __init__(self, tokenizers: Tokenizers, max_length: int) -> None:
-        self.tokenizers, self.max_length, self.dropped = tokenizers, max_length, 0
+        self.tokenizers, self.max_length, self.dropped, self.linked = tokenizers, max_length, 0, 0
         self.vocabulary = max(len(tokenizers.source), len(tokenizers.target))
 
     def encode(self, pairs: Iterable[Pair]) -> Iterator[Ids]:
         """In order; what is empty or too long on a side is counted and left out."""
+        return (ids for ids in self.each(pairs) if ids is not None)
+
+    def encode_linked(self, rows: Iterable[Linked]) -> Iterator[LinkedIds]:
+        """The same with links between pieces; pairs that have some are counted."""
+        first, second = tee(rows)  # the second is never more than a chunk behind
+        for ids, (pair, links) in zip(self.each(pair for pair, _ in first), second, strict=True):
+            if ids is not None:
+                found = self.piece_links(pair, ids, links) if links else []
+                self.linked += bool(found)
+                yield *ids, found
+
+    def piece_links(self, pair: Pair, ids: Ids, links: Links) -> list[int]:
+        """Links of words as links of the pieces that spell them."""
+        sides = zip(pair, ids, (self.tokenizers.source, self.tokenizers.target), strict=True)
+        source, target = (between_spaces(text, tokenizer.pieces(own)) for text, own, tokenizer in sides)
+        return piece_links(links, source, target) if source and target else []
+
+    def each(self, pairs: Iterable[Pair]) -> Iterator[Ids | None]:
+        """In order; None, and counted, where a side is empty or too long."""
         stream = iter(pairs)
         while block := list(islice(stream, CHUNK)):
             sources = self.tokenizers.source.encode([pair.source for pair in block])
@@ -171,3 +217,4 @@ class Encoder:
                     yield source, target
                 else:
                     self.dropped += 1
+                    yield None

@@ -4,6 +4,7 @@ import resource
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -14,7 +15,7 @@ from softgaze.data.batches import Batch, padding_share
 from softgaze.data.corpus import Corpus
 from softgaze.devices import pick_device
 from softgaze.training.checkpoint import KEEP
-from softgaze.training.launch import make_trainer
+from softgaze.training.launch import guided_words, link_files, make_trainer
 from softgaze.training.listeners import Listener
 from softgaze.training.loop import Trainer
 from softgaze.training.prepare import prepare
@@ -23,12 +24,13 @@ from softgaze.training.run import RunDirectory
 UPDATES = 8  # timed, after two that warm up
 
 
-def rehearse(config: Config, corpus: Corpus, dev: Corpus | None, device: str) -> str:
+def rehearse(config: Config, corpus: Corpus, dev: Corpus | None, device: str, guided: Sequence[Path] = ()) -> str:
     """Parameters, peak memory of the largest batch, speed, and estimates of time and disk, in words."""
     config = resolve(config)
+    links = link_files(config, corpus, guided)
     with tempfile.TemporaryDirectory(prefix="softgaze-") as place:
         run = RunDirectory(Path(place))
-        prepared = prepare(run.encoded, corpus, dev, config.data, config.training.seed)
+        prepared = prepare(run.encoded, corpus, dev, config.data, config.training.seed, guided=links)
         trainer = make_trainer(run, config, prepared, pick_device(device), Listener())
         speed = measure_speed(trainer)
         trainer.update([largest_batch(trainer)])
@@ -77,6 +79,7 @@ def describe(trainer: Trainer, speed: float, memory: int, encoded: int) -> str:
         f"model        {config.model.arch} {config.model.size}, {parameters:,} parameters, on {trainer.device}",
         f"data         {prepared.facts['pairs']:,} pairs, {prepared.facts['left_out']:,} left out, "
         f"{len(prepared.tokenizers.source):,} subwords, {padding_share(prepared.train, batches):.1%} padding",
+        *([f"guided       {guided_words(trainer)}"] if trainer.guidance else []),
         f"speed        {speed:,.0f} target tokens/s",
         f"an epoch     {updates:,.0f} updates, {minutes(seconds)}",
         f"the budget   {budget(trainer, seconds / updates)}",

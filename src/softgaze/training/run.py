@@ -13,9 +13,10 @@ from typing import Any
 import yaml
 
 from softgaze import __version__
-from softgaze.config import Config, differences
+from softgaze.config import Config, differences, merged
 from softgaze.errors import UsageError
 from softgaze.files import TEMPORARY, remove, write_text
+from softgaze.gaze.film import NAME as FILM
 
 SETTINGS, RESULT, LOCK = "training.yaml", "result.json", ".lock"
 
@@ -26,7 +27,7 @@ class RunDirectory:
     def __init__(self, path: Path) -> None:
         self.path = path
         self.encoded, self.checkpoints = path / "encoded", path / "checkpoints"
-        self.journal, self.curve = path / "metrics.jsonl", path / "curve.svg"
+        self.journal, self.curve, self.film = path / "metrics.jsonl", path / "curve.svg", path / FILM
 
     def check(self) -> None:
         """Refuse a place that is somebody else's, before anything is written there."""
@@ -63,7 +64,8 @@ class RunDirectory:
 
     def check_settings(self, settings: dict[str, Any]) -> None:
         """Settings may not change under a run; only its budget may, and not when the rate's course hangs on it."""
-        before = yaml.safe_load((self.path / SETTINGS).read_text(encoding="utf-8"))
+        stored = yaml.safe_load((self.path / SETTINGS).read_text(encoding="utf-8"))
+        before = merged(Config().model_dump(), stored)  # settings that came after the run had their defaults
         changed = differences(before, settings)
         follows_budget = settings["training"]["schedule"] == "cosine"
         serious = [line for line in changed if follows_budget or not line.startswith("budget.")]

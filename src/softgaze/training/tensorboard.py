@@ -20,8 +20,10 @@ class Events(Listener):
         self.writer: Any = None
 
     def updated(self, update: Update, share: float | None) -> None:
-        """Loss and rate."""
+        """Losses and rate."""
         self.add("train/loss", update.loss, update.step)
+        if update.guided is not None:
+            self.add("train/guided", update.guided, update.step)
         self.add("train/learning_rate", update.learning_rate, update.step)
 
     def validated(self, validation: Validation) -> None:
