@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bundles import tokenizer
-from softgaze.gaze.words import BEGIN_MARK, END_MARK, NO_WORD, Side, by_character, piece_bytes
+from softgaze.gaze.words import BEGIN_MARK, END_MARK, NO_WORD, Side, by_character, is_punctuation, piece_bytes
 
 letters = st.sampled_from([*"abdogt.,▁é학교가東🐕", "\u1112", "\u1161", "e\u0301", "👩\u200d👧"])
 texts = st.lists(st.lists(letters, min_size=1, max_size=6).map("".join), max_size=6).map(" ".join)
@@ -52,6 +52,23 @@ def test_a_word_is_spelled_by_its_own_pieces(text):
     assert side.words == tuple(text.split())
     for label in side.whole_words()[:-1]:
         assert spelled(side, label) == unicodedata.normalize("NFC", label.text)
+
+
+@given(texts)
+def test_a_core_is_a_word_less_its_punctuation_and_never_nothing(text):
+    side = side_of(text)
+    words = [label for label in side.whole_words() if label.word is not None]
+    for core, word in zip(side.cores(), words, strict=True):
+        assert (core.text, core.word) == (word.text, word.word)
+        assert set(core.places) <= set(word.places)
+        assert bool(core.places) == bool(word.places)
+        left = [is_punctuation(side.pieces[place]) for place in core.places]
+        assert not any(left) or (all(left) and core == word)
+
+
+def test_punctuation_counts_only_where_it_is_the_word():
+    side = Side.of("(go) home . 3.5", [["▁(", "go", ")", "▁home", "▁.", "▁3", ".", "5"]])
+    assert [label.places for label in side.cores()] == [(1,), (3,), (4,), (5, 7)]
 
 
 def test_the_space_mark_as_a_letter_changes_no_numbers():
