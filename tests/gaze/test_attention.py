@@ -201,6 +201,7 @@ def test_punctuation_attached_to_words_links_nothing():
     part = Part(Stack(weights[None, None], numpy.ones((1, 1, 4), dtype=numpy.float32)))
     attention = Attention(Recording(source, target, (part,)), View())
     assert attention.weights[1].argmax() == 1  # what is shown is all of the word
+    assert numpy.allclose(attention.word_weights(), [[0, 1], [0.6, 0]])
     assert str(attention.alignment()) == "0-1 1-0"
 
 
