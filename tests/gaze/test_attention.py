@@ -8,9 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from maps import SOURCE, TARGET, random_attention, random_recording
-from softgaze.gaze import Alignment, Attention, Choice, View
-from softgaze.gaze.attention import sharpest
-from softgaze.gaze.words import BEGIN_MARK, END_MARK
+from softgaze.gaze import Alignment, Attention, Choice, Recording, View
+from softgaze.gaze.attention import mutual, sharpest
+from softgaze.gaze.recording import Part, Stack
+from softgaze.gaze.words import BEGIN_MARK, END_MARK, Side
 
 views = st.builds(
     View,
@@ -191,6 +192,31 @@ def test_maps_of_different_sentences_cannot_be_compared():
 
 
 # --- alignments
+
+
+def test_punctuation_attached_to_words_links_nothing():
+    """Two last words whose full stops look at each other, and whose letters look elsewhere."""
+    source, target = Side.of("go home.", [["▁go", "▁home", "."]]), Side.of("집에 가.", [["▁집에", "▁가", "."]])
+    weights = numpy.array([[0, 1, 0, 0], [0.6, 0, 0.4, 0], [0, 0, 1, 0], [0, 0, 0, 1]], dtype=numpy.float32)
+    part = Part(Stack(weights[None, None], numpy.ones((1, 1, 4), dtype=numpy.float32)))
+    attention = Attention(Recording(source, target, (part,)), View())
+    assert attention.weights[1].argmax() == 1  # what is shown is all of the word
+    assert numpy.allclose(attention.word_weights(), [[0, 1], [0.6, 0]])
+    assert str(attention.alignment()) == "0-1 1-0"
+
+
+@given(st.integers(0, 1000))
+def test_mutual_shares_turn_with_the_map(seed):
+    weights = numpy.random.default_rng(seed).dirichlet(numpy.ones(4), 3)
+    assert numpy.allclose(mutual(weights).T, mutual(weights.T))
+    assert ((mutual(weights) >= 0) & (mutual(weights) <= 1)).all()
+
+
+def test_what_everybody_looks_at_is_left_to_whoever_looks_at_it_most():
+    crowded = Attention.of(
+        ["the", "dog", "runs"], ["개가", "그", "달려요"], [[0.5, 0.4, 0.1], [0.9, 0, 0.1], [0.5, 0, 0.5]]
+    )
+    assert str(crowded.alignment()) == "0-1 1-0 2-2"
 
 
 def test_links_are_counted_over_words_without_the_end():

@@ -11,6 +11,7 @@ from softgaze.bundle import Tokenizers
 from softgaze.gaze import Attention, Passage
 from softgaze.gaze.choice import (
     AGREEMENT,
+    HARDLY,
     INFLUENCE,
     SENTENCES,
     Looker,
@@ -44,9 +45,14 @@ def test_the_planted_head_is_chosen_with_its_row_meaning(honest, late):
 
 def test_all_layers_heads_means_meanings_and_measures_are_candidates():
     views = candidates(random_recording())
-    assert len(views) == len(set(views)) == 3 * 3 * 2 * 2
-    assert {view.layer for view in views} == {0, 1, 2}
+    assert len(views) == len(set(views)) == (3 * 3 + 1) * 2 * 2
+    assert {view.layer for view in views} == {None, 0, 1, 2}
     assert {view.head for view in views} == {None, 0, 1}
+    assert {view.head for view in views if view.layer is None} == {None}
+
+
+def test_the_only_layer_is_no_mean_of_layers():
+    assert {view.layer for view in candidates(Attention.of("ab", "x", [[0.5, 0.5]]).recording)} == {0}
 
 
 def test_many_maps_at_once_are_those_of_each_view():
@@ -59,8 +65,24 @@ def test_many_maps_at_once_are_those_of_each_view():
 def test_pointing_counts_what_the_words_looked_at_most_have_of_what_could_be_had():
     weights = numpy.array([[[0.9, 0.1], [0.2, 0.8]], [[0.1, 0.9], [0.2, 0.8]]])  # (C, T, S)
     reached, reachable = pointed(weights, numpy.array([[3.0, 1.0], [-1.0, numpy.nan]]))
-    assert reached.tolist() == [3, 1]
-    assert reachable.tolist() == [3, 3]
+    assert reached.tolist() == [3 / (3 + HARDLY), 1 / (1 + HARDLY)]
+    assert reachable.tolist() == [3 / (3 + HARDLY)] * 2
+
+
+def test_a_word_that_moves_the_whole_sentence_says_little_about_one_word_of_it():
+    """The first source word does more to every output word; the second does all it does to the last."""
+    influence = numpy.array([[90.0, 0.0], [90.0, 0.0], [90.0, 60.0]])
+    looks_at = numpy.eye(2)[[[0, 0, 0], [0, 0, 1]]]  # (C, T, S)
+    reached, reachable = pointed(looks_at, influence)
+    assert reached[0] < reached[1] == reachable[1]
+
+
+def test_links_of_many_maps_are_those_of_each_alignment():
+    recording = random_recording()
+    views = candidates(recording)
+    for view, linked in zip(views, links(maps(recording, views)), strict=True):
+        found = {(int(one), int(other)) for other, one in numpy.argwhere(linked)}
+        assert found == Attention(recording, view).alignment().links
 
 
 def test_a_model_without_attention_has_no_choice():

@@ -50,17 +50,24 @@ def test_log_probabilities_in_a_batch_are_those_of_the_steps(arch):
 
 @pytest.mark.parametrize("arch", MODELS)
 def test_the_influence_of_a_word_is_what_is_lost_without_it(arch):
-    """Word 1 of the source left out by hand; even a model without attention has influences."""
+    """Word 1 of the source left out by hand; even a model without attention has influences.
+
+    An output word does not answer for the punctuation attached to it, nor is that of a source word left out.
+    """
     model = make(arch)
     found = influences(model, TOKENIZERS, [passage(pair) for pair in PAIRS])
     [spoken] = passage(PAIRS[0]).parts
     without = tokenizer().encode(["the runs."])[0]
     lost = numpy.array(by_hand(model, *spoken[:2])) - numpy.array(by_hand(model, without, spoken.target))
     sides = passage(PAIRS[0]).sides(TOKENIZERS)
-    expected = [sum(lost[place] for place in label.places) for label in sides[1].whole_words()[:-1]]
+    expected = [sum(lost[place] for place in label.places) for label in sides[1].cores()]
     assert found[0].shape == (2, 3)
     assert numpy.allclose(found[0][:, 1], expected, atol=1e-4)
     assert [each.shape for each in found] == [(2, 3), (4, 8), (1, 1)]
+    stopped = tokenizer().encode(["the dog."])[0]
+    lost = numpy.array(by_hand(model, *spoken[:2])) - numpy.array(by_hand(model, stopped, spoken.target))
+    expected = [sum(lost[place] for place in label.places) for label in sides[1].cores()]
+    assert numpy.allclose(found[0][:, 2], expected, atol=1e-4)
 
 
 def test_words_of_another_part_could_not_matter():

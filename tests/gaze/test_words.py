@@ -7,7 +7,16 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from bundles import tokenizer
-from softgaze.gaze.words import BEGIN_MARK, END_MARK, NO_WORD, Side, between_spaces, by_character, piece_bytes
+from softgaze.gaze.words import (
+    BEGIN_MARK,
+    END_MARK,
+    NO_WORD,
+    Side,
+    between_spaces,
+    by_character,
+    is_punctuation,
+    piece_bytes,
+)
 
 letters = st.sampled_from([*"abdogt.,▁é학교가東🐕", "\u1112", "\u1161", "e\u0301", "👩\u200d👧"])
 texts = st.lists(st.lists(letters, min_size=1, max_size=6).map("".join), max_size=6).map(" ".join)
@@ -67,6 +76,23 @@ def test_between_spaces_a_piece_has_the_number_of_its_token_in_any_script(text):
 
 def test_pieces_that_do_not_spell_the_text_have_no_numbers():
     assert between_spaces("a dog", ["▁a", "▁cat"]) is None
+
+
+@given(texts)
+def test_a_core_is_a_word_less_its_punctuation_and_never_nothing(text):
+    side = side_of(text)
+    words = [label for label in side.whole_words() if label.word is not None]
+    for core, word in zip(side.cores(), words, strict=True):
+        assert (core.text, core.word) == (word.text, word.word)
+        assert set(core.places) <= set(word.places)
+        assert bool(core.places) == bool(word.places)
+        left = [is_punctuation(side.pieces[place]) for place in core.places]
+        assert not any(left) or (all(left) and core == word)
+
+
+def test_punctuation_counts_only_where_it_is_the_word():
+    side = Side.of("(go) home . 3.5", [["▁(", "go", ")", "▁home", "▁.", "▁3", ".", "5"]])
+    assert [label.places for label in side.cores()] == [(1,), (3,), (4,), (5, 7)]
 
 
 def test_the_space_mark_as_a_letter_changes_no_numbers():

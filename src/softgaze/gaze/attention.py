@@ -14,7 +14,7 @@ import numpy
 
 from softgaze.errors import did_you_mean
 from softgaze.gaze.alignment import Alignment
-from softgaze.gaze.recording import Array, Matrix, Part, Recording, Stack
+from softgaze.gaze.recording import Array, Matrix, Part, Recording, Stack, shares
 from softgaze.gaze.view import Choice, View
 from softgaze.gaze.words import WORD_START, Label, Side
 
@@ -55,7 +55,10 @@ class Attention:
     @cached_property
     def row_labels(self) -> list[Label]:
         """What each row stands for."""
-        labels = self.labels(self.recording.source if self.view.kind == "encoder" else self.recording.target)
+        return self.as_rows(self.labels(self.row_side))
+
+    def as_rows(self, labels: list[Label]) -> list[Label]:
+        """Labels of words with the places of their rows."""
         if not self.view.is_shifted:
             return labels
         rows = len(self.recording.target.pieces)
@@ -69,8 +72,17 @@ class Attention:
     @cached_property
     def column_labels(self) -> list[Label]:
         """What each column stands for."""
-        recording = self.recording
-        return self.labels(recording.target.as_read() if self.view.kind == "decoder" else recording.source)
+        return self.labels(self.column_side)
+
+    @property
+    def row_side(self) -> Side:
+        """The sentence that looks."""
+        return self.recording.source if self.view.kind == "encoder" else self.recording.target
+
+    @property
+    def column_side(self) -> Side:
+        """The sentence that is looked at."""
+        return self.recording.target.as_read() if self.view.kind == "decoder" else self.recording.source
 
     def labels(self, side: Side) -> list[Label]:
         """In the unit of the view."""
@@ -89,10 +101,7 @@ class Attention:
     @cached_property
     def weights(self) -> Matrix:
         """(T, S). Pieces of a word are summed as columns and averaged as rows, so rows still sum to 1."""
-        pieces = self.recording.map(self.view)
-        rows = membership(self.row_labels, pieces.shape[0])
-        rows = rows / numpy.maximum(rows.sum(axis=1, keepdims=True), 1)
-        weights: Matrix = rows @ pieces @ membership(self.column_labels, pieces.shape[1]).T
+        weights = gathered(self.recording.map(self.view), self.row_labels, self.column_labels)
         weights.flags.writeable = False
         return weights
 
@@ -201,11 +210,11 @@ class Attention:
         return float(self.weights[:, marks].sum(axis=1).mean()) if len(self.weights) else 0.0
 
     def word_weights(self) -> Matrix:
-        """(target words, source words) without the marks, whatever is shown: what alignments are made of."""
-        words = self.words()
-        rows, columns = ([label.word is not None for label in side] for side in (words.row_labels, words.column_labels))
-        found: Matrix = words.weights[rows][:, columns]
-        return found
+        """(target words, source words), whatever is shown: what alignments are made of.
+
+        Without the marks, and without punctuation that is attached to a word: "home." is linked for what it means.
+        """
+        return gathered(self.recording.map(self.view), self.as_rows(self.row_side.cores()), self.column_side.cores())
 
     def __getitem__(self, word: str | int) -> dict[str, float]:
         """Where one output word looked: {source word: weight}, most first; a source word that is repeated adds up."""
@@ -248,11 +257,13 @@ class Attention:
     def alignment(self, threshold: float | None = None) -> Alignment:
         """Links (source word, target word), counted from 0 over the words of both texts.
 
-        Each output word is linked to the word it looked at most, or, with a threshold, to all that have so much of it.
+        Each output word is linked to the word it looked at most, where looks at what many look at count for less
+        (`mutual`); or, with a threshold, to all words that have so much of its look.
         """
         weights = self.word_weights()
         if threshold is None:
-            return Alignment(frozenset((int(each.argmax()), row) for row, each in enumerate(weights) if each.any()))
+            found = enumerate(mutual(weights))
+            return Alignment(frozenset((int(each.argmax()), row) for row, each in found if each.any()))
         if not 0 < threshold <= 1:
             raise ValueError(f"a threshold is a share above 0 and at most 1, not {threshold}")
         return Alignment(frozenset((int(column), int(row)) for row, column in numpy.argwhere(weights >= threshold)))
@@ -309,6 +320,23 @@ class Attention:
 
     def __repr__(self) -> str:
         return f"<Attention {len(self.target)} × {len(self.source)}: {self.shows}>"
+
+
+def gathered(pieces: Matrix, rows: Sequence[Label], columns: Sequence[Label]) -> Matrix:
+    """Maps (…, Q, K) of pieces as (…, rows, columns): rows averaged over their pieces, columns summed."""
+    member = membership(rows, pieces.shape[-2])
+    member = member / numpy.maximum(member.sum(axis=1, keepdims=True), 1)
+    found: Matrix = member @ pieces @ membership(columns, pieces.shape[-1]).T
+    return found
+
+
+def mutual(weights: Matrix) -> Matrix:
+    """The share of each row × the share of each column, (…, T, S): who looks at a word that is looked at by few others.
+
+    What everybody looks at a little would else be linked to whoever looks nowhere in particular.
+    """
+    found: Matrix = shares(weights) * shares(weights.swapaxes(-1, -2)).swapaxes(-1, -2)
+    return found
 
 
 def membership(labels: Sequence[Label], size: int) -> Matrix:

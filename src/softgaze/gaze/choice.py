@@ -1,6 +1,7 @@
 """Which map to show of a model: measured on sentence pairs without any gold, never a layer that somebody fixed.
 
-Candidates are all layers × heads (and their mean) × row meanings × weights or norms of the cross-attention. With a
+Candidates are all layers (and their mean) × heads (and their mean) × row meanings × weights or norms of the
+cross-attention; of the mean of all layers, which is a blend of everything, only the mean of heads. With a
 reverse model, the pair of maps whose links agree best; else the map that points best at the words that mattered.
 """
 
@@ -12,16 +13,17 @@ from itertools import product
 import numpy
 
 from softgaze.bundle import Tokenizers
-from softgaze.gaze.attention import Attention, membership
+from softgaze.gaze.attention import Attention, gathered, mutual
 from softgaze.gaze.influence import influences
 from softgaze.gaze.recording import Flags, Matrix, Recording
-from softgaze.gaze.view import Choice, View
+from softgaze.gaze.view import ROWS, Choice, View
 from softgaze.gaze.watching import Passage, record, shown
 from softgaze.models.base import Seq2Seq
 
 SENTENCES = 48  # enough that the same map is chosen again; leaving words out takes seconds for so many
 WORDS = range(3, 21)  # in shorter sentences everything agrees, longer ones are slow
 INFLUENCE = "influence of leaving words out"
+HARDLY = 1.0  # nats: a source word that did no more than this to the whole output counts for little
 AGREEMENT = "agreement with the reverse model"
 
 Pairs = Sequence[tuple[str, str]]
@@ -106,9 +108,12 @@ def candidates(recording: Recording) -> list[View]:
     """Every map of the cross-attention that might be shown."""
     layers, heads = recording.size("cross")
     which: list[int | None] = [None] if heads == 1 else [None, *range(heads)]  # equals go to the mean
+    places: list[tuple[int | None, int | None]] = [*product(range(layers), which)]
+    if layers > 1:
+        places.append((None, None))
     return [
         View(layer=layer, head=head, rows=rows, measure=measure)
-        for layer, head, rows, measure in product(range(layers), which, ("predicting", "reading"), ("weights", "norms"))
+        for (layer, head), rows, measure in product(places, ("predicting", "reading"), ("weights", "norms"))
     ]
 
 
@@ -123,28 +128,26 @@ def comparable(forward: Recording, reverse: Recording) -> bool:
 
 def maps(recording: Recording, views: Sequence[View]) -> Matrix:
     """(C, target words, source words) of each view: `Attention.word_weights` of many views at once."""
-    sizes = len(recording.target.pieces), len(recording.source.pieces)
-    rows, columns = {}, numpy.zeros(0)
-    for meaning in ("predicting", "reading"):
-        attention = Attention(recording, View(rows=meaning))
-        member = membership([label for label in attention.row_labels if label.word is not None], sizes[0])
-        rows[meaning] = member / numpy.maximum(member.sum(axis=1, keepdims=True), 1)
-        columns = membership([label for label in attention.column_labels if label.word is not None], sizes[1])
-    return numpy.stack([rows[view.rows] @ recording.map(view) @ columns.T for view in views])
+    one = Attention(recording, View())
+    rows = {meaning: Attention(recording, View(rows=meaning)).as_rows(one.row_side.cores()) for meaning in ROWS}
+    columns = one.column_side.cores()
+    return numpy.stack([gathered(recording.map(view), rows[view.rows], columns) for view in views])
 
 
 def pointed(weights: Matrix, influence: Matrix) -> tuple[Matrix, Matrix]:
-    """The influence of the words that were looked at most, and of those that mattered most; (C,) each.
+    """What the words that were looked at most did, and the most that could be reached; (C,) each.
 
-    Measured in nats, so that output words which hang on no source word count for nothing.
+    Of each source word, the share of all it did that it did to this output word: a verb that moves the whole sentence
+    says no more about one word than a number that moves only that word.
     """
     mattered = numpy.nan_to_num(influence).clip(min=0)  # (T, S)
+    mattered = mattered / (mattered.sum(axis=0) + HARDLY)
     looked = weights.argmax(axis=-1)  # (C, T)
     reached: Matrix = numpy.take_along_axis(mattered[None], looked[..., None], axis=2).sum(axis=(1, 2))
     return reached, numpy.full(len(weights), mattered.max(axis=1).sum())
 
 
 def links(weights: Matrix) -> Flags:
-    """(C, T, S) with True where a row looked most."""
-    linked: Flags = numpy.arange(weights.shape[-1]) == weights.argmax(axis=-1)[..., None]
+    """(C, T, S) with True where `Attention.alignment` links."""
+    linked: Flags = numpy.arange(weights.shape[-1]) == mutual(weights).argmax(axis=-1)[..., None]
     return linked

@@ -1,5 +1,6 @@
 """What really mattered: how much less likely each output word becomes when a source word is left out.
 
+A word is left out without the punctuation attached to it, which stays; nor does an output word answer for its own.
 All left-out variants of all sentences are batched together, so the price is about one pass for each source word.
 """
 
@@ -14,7 +15,7 @@ from softgaze.gaze.edited import edited
 from softgaze.gaze.honesty import UNKNOWN
 from softgaze.gaze.recording import Matrix
 from softgaze.gaze.watching import Passage, Spoken, as_tensors, batches, device_of
-from softgaze.gaze.words import NO_WORD
+from softgaze.gaze.words import ATTACHED, NO_WORD
 from softgaze.models.base import Seq2Seq
 
 
@@ -36,14 +37,14 @@ class Outline:
         self.parts = passage.parts
         source, target = passage.sides(tokenizers)
         self.shape = len(target.words), len(source.words)
-        self.source_words = list(apart(source.word_of))
-        self.target_words = list(apart(target.word_of))
+        self.source_words = list(apart(source.core_of))
+        self.target_words = list(apart(target.core_of))
 
     def variants(self) -> Iterator[Spoken]:
         """Each part as it is, then without each of its words."""
         for part, words in zip(self.parts, self.source_words, strict=True):
             yield part
-            for word in dict.fromkeys(words):
+            for word in once(words):
                 gone = [place for place, own in enumerate(words) if own == word]
                 source = [token for place, token in enumerate(part.source) if place not in gone]
                 yield part._replace(source=source, edits=tuple(edit.without(gone) for edit in part.edits))
@@ -52,10 +53,10 @@ class Outline:
         """From the log-probabilities of the variants, in their order."""
         influence = numpy.full(self.shape, UNKNOWN)
         for sources, targets in zip(self.source_words, self.target_words, strict=True):
-            whole, words = next(found), list(dict.fromkeys(sources))
-            rows = list(dict.fromkeys(targets))
+            whole, words, rows = next(found), once(sources), once(targets)
+            spoken = numpy.array(targets) != ATTACHED
             for word, without in zip(words, islice(found, len(words)), strict=True):
-                lost = numpy.bincount(targets, whole - without, minlength=self.shape[0])
+                lost = numpy.bincount(numpy.array(targets)[spoken], (whole - without)[spoken], minlength=self.shape[0])
                 known = numpy.nan_to_num(influence[rows, word])  # a word cut in two mattered in both parts
                 influence[rows, word] = known + lost[rows]
         return influence
@@ -70,6 +71,11 @@ def apart(word_of: Sequence[int]) -> Iterator[list[int]]:
             part = []
         else:
             part.append(word)
+
+
+def once(words: Sequence[int]) -> list[int]:
+    """The words of some pieces, each once and in order."""
+    return [word for word in dict.fromkeys(words) if word != ATTACHED]
 
 
 @torch.no_grad()

@@ -6,13 +6,16 @@ without spaces has no such words; there the pieces stand for themselves. Knows n
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
+from unicodedata import category
 
 from softgaze.data.tokens import normalise
 
 WORD_START = "▁"
 BEGIN_MARK, END_MARK = "⇥", "⏎"  # the begin and the end of a sentence, which are looked at like any word
 NO_WORD = -1  # what a mark belongs to
+ATTACHED = -2  # in `Side.core_of`: punctuation attached to a word
 
 # Han, kana, Thai, Lao, Tibetan, Myanmar, Khmer and the further planes of Han.
 UNSPACED = ((0x0E00, 0x0FFF), (0x1000, 0x109F), (0x1780, 0x17FF), (0x2E80, 0x30FF), (0x31F0, 0x9FFF), (0xF900, 0xFAFF))
@@ -95,6 +98,24 @@ class Side:
         places = tuple(place for place, word in enumerate(self.word_of) if word == number)
         return Label(self.words[number], number, places)
 
+    @cached_property
+    def core_of(self) -> tuple[int, ...]:
+        """`word_of` without the punctuation attached to words: a full stop looks at a full stop, whatever it stands at.
+
+        A word of punctuation alone keeps it.
+        """
+        pieces = [*zip(self.pieces, self.word_of, strict=True)]
+        spoken = {word for piece, word in pieces if not is_punctuation(piece)} - {NO_WORD}
+        return tuple(ATTACHED if word in spoken and is_punctuation(piece) else word for piece, word in pieces)
+
+    def cores(self) -> list[Label]:
+        """A label for each word with the pieces that say what it means; no marks."""
+        places: list[list[int]] = [[] for _ in self.words]
+        for place, word in enumerate(self.core_of):
+            if word >= 0:
+                places[word].append(place)
+        return [Label(text, word, tuple(places[word])) for word, text in enumerate(self.words)]
+
     def as_read(self) -> "Side":
         """What a decoder reads while it writes this: each part begins with BEGIN and its END is never read."""
         pieces: list[str] = []
@@ -174,6 +195,12 @@ def piece_bytes(piece: str) -> bytes:
     """What a piece spells, spaces as spaces."""
     is_byte = len(piece) == 6 and piece.startswith("<0x") and piece.endswith(">")
     return bytes([int(piece[3:5], 16)]) if is_byte else piece.replace(WORD_START, " ").encode()
+
+
+def is_punctuation(piece: str) -> bool:
+    """Whether a piece has characters, and all are punctuation."""
+    spelled = piece.removeprefix(WORD_START)
+    return bool(spelled) and all(category(each).startswith("P") for each in spelled)
 
 
 def is_unspaced(tokens: Sequence[str]) -> bool:

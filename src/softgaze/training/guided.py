@@ -11,7 +11,7 @@ from torch import Tensor
 
 from softgaze.config import Config, ModelSettings, TrainingSettings
 from softgaze.errors import UsageError
-from softgaze.gaze.watching import Spoken, record_parts
+from softgaze.gaze.watching import Recorder, Spoken, as_tensors, device_of
 from softgaze.models import build
 from softgaze.models.base import Place, Seq2Seq
 from softgaze.symbols import SPECIAL
@@ -87,6 +87,8 @@ def small_likeness(settings: ModelSettings) -> Seq2Seq:
 
 def looks_of(model: Seq2Seq) -> tuple[int, int]:
     """(layers, heads) of the cross-attention, found by trying; (0, 0) for a model without one."""
-    word = len(SPECIAL)
-    [part] = record_parts(model, [Spoken([word], [word])])
+    recorder, spoken = Recorder(), Spoken([len(SPECIAL)], [len(SPECIAL)])
+    with torch.no_grad():
+        model(*as_tensors([spoken], device_of(model)), recorder)
+    part = recorder.part(0, spoken)
     return part.cross.weights.shape[:2] if part.cross else (0, 0)
