@@ -273,7 +273,7 @@ def test_rows_without_an_end_have_one_meaning(open_page):
 
 
 def test_heads_are_sorted_by_what_mattered(open_page):
-    recording = random_recording(seed=3)
+    recording = one_part(3)
     influence = numpy.random.default_rng(3).normal(size=(len(recording.target.words), len(recording.source.words)))
     opened = open_page(page(Attention(recording, CHOICE.view, CHOICE), influence=influence))
     tiles = opened.evaluate("tilesOf(state.view).map(tile => [tile.layer, tile.head, tile.score])")
@@ -282,14 +282,14 @@ def test_heads_are_sorted_by_what_mattered(open_page):
     reached, reachable = pointed(maps(recording, asked), influence)
     scores = [score for _, _, score in tiles]
     numpy.testing.assert_allclose(scores, reached / reachable, atol=1e-6)
-    assert scores == sorted(scores, reverse=True)
+    assert scores == sorted(scores, reverse=True) != sorted(scores)
     badged = opened.locator(".tile:has(.badge)")
     assert [badged.get_attribute("data-layer"), badged.get_attribute("data-head")] == ["1", "0"]
 
 
 def test_a_head_that_looks_only_at_the_end_is_last(open_page):
-    sharp, at_end = numpy.eye(4)[:3], numpy.eye(4)[[3, 3, 3]]
-    attention = Attention.of(["a", "b", "c", END_MARK], ["x", "y", "z"], [at_end, sharp, [[0.3, 0.2, 0.2, 0.3]] * 3])
+    sharp, at_end = numpy.eye(4)[:3], [[0.03, 0.0, 0.0, 0.97]] * 3
+    attention = Attention.of(["a", "b", "c", END_MARK], ["x", "y", "z"], [at_end, sharp, [[0.5, 0.2, 0.2, 0.1]] * 3])
     opened = open_page(page(attention))
     names = opened.locator(".tile").all_inner_texts()
     assert [re.search("mean|head .", name)[0] for name in names] == ["head 1", "mean", "head 2", "head 0"]
@@ -413,6 +413,7 @@ def test_what_is_shown_can_be_saved(open_page, tmp_path):
         assert abs(again.weights - wanted.weights).max() < 1e-4
         assert again.choice == CHOICE
     shown = json.loads((tmp_path / "saved.json").read_text())
+    assert [shown[name] for name in ("source", "target", "shows")] == [[*wanted.source], [*wanted.target], wanted.shows]
     assert abs(numpy.array(shown["weights"]) - wanted.weights).max() < 1e-4
     texts = [each.text for each in ElementTree.parse(tmp_path / "saved.svg").iter("{http://www.w3.org/2000/svg}text")]
     assert {*wanted.source, *wanted.target} <= {*texts}
