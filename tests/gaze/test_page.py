@@ -15,6 +15,7 @@ from softgaze.gaze import Alignment, Attention, Choice, Recording, View
 from softgaze.gaze.choice import maps, pointed
 from softgaze.gaze.honesty import honesty
 from softgaze.gaze.page import page
+from softgaze.gaze.plain import plain
 from softgaze.gaze.recording import Part
 from softgaze.gaze.words import BEGIN_MARK, END_MARK, Side
 
@@ -119,6 +120,16 @@ def test_opens_on_ribbons_heat_map_and_a_plain_sentence(open_page):
     assert opened.locator("#heat .number").all_text_contents() == ["0.90", "0.10", "0.83", "0.96", "0.10", "0.90"]
     assert opened.inner_text("#shows") == example().shows
     assert opened.title() == "the women go to school → 여자들은 학교에 가요"
+
+
+def test_the_plain_sentence_is_python_s_for_every_view(open_page):
+    recording = one_part(8)
+    every = list(views(recording))
+    opened = open_page(page(Attention(recording, View())))
+    told = "views => views.map(view => make('p', {}, ...sentence(mapOf(recording, view), null)).textContent)"
+    assert opened.evaluate(told, [asdict(view) for view in every]) == [
+        plain(Attention(recording, view)) for view in every
+    ]
 
 
 def test_ribbons_are_as_wide_as_their_weights(open_page):

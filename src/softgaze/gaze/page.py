@@ -45,6 +45,7 @@ def page(
     facts = {
         "names": NAMES,
         "choice": chosen(attention),
+        "cores": {"source": attention.recording.source.core_of, "target": attention.recording.target.core_of},
         "gold": {"links": sorted(gold.links), "possible": sorted(gold.possible)} if gold else None,
         "influence": None if influence is None else packed_influence(attention, influence),
         "answers": [answered(each) for each in answers],

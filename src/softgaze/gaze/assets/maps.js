@@ -4,6 +4,7 @@
 
 const STEPS = 65535; // of a packed weight
 const OWN_SHARE = 0.5; // in a rollout, how much of a vector is itself
+const HARDLY = 1; // nats: a source word that did no more than this to the whole output counts for little
 const NO_WORD = -1;
 const BEGIN_MARK = "⇥", END_MARK = "⏎";
 
@@ -27,11 +28,13 @@ function readStack(stored) {
   };
 }
 
-function readRecording(stored) {
+/* `cores` say for each side which pieces make links (`Side.core_of`); without them all pieces of words do. */
+function readRecording(stored, cores = {}) {
   const parts = stored.parts.map((part) => ({
     cross: readStack(part.cross), encoder: readStack(part.encoder), decoder: readStack(part.decoder),
   }));
-  return { source: stored.source, target: stored.target, parts, note: stored.note ?? "" };
+  const side = (name) => ({ ...stored[name], core_of: cores[name] });
+  return { source: side("source"), target: side("target"), parts, note: stored.note ?? "" };
 }
 
 const kindsOf = (recording) => ["cross", "encoder", "decoder"].filter((kind) => recording.parts[0]?.[kind]);
@@ -166,15 +169,16 @@ function wholeWords(side) {
 
 /* What a decoder reads while it writes this: each part begins with BEGIN and its END is never read. */
 function asRead(side) {
-  const pieces = [], numbers = [];
+  const pieces = [], numbers = [], own = [], coreOf = side.core_of ?? side.word_of;
   let start = 0;
   side.pieces.forEach((piece, end) => {
     if (piece !== END_MARK || side.word_of[end] !== NO_WORD) return;
     pieces.push(BEGIN_MARK, ...side.pieces.slice(start, end));
     numbers.push(NO_WORD, ...side.word_of.slice(start, end));
+    own.push(NO_WORD, ...coreOf.slice(start, end));
     start = end + 1;
   });
-  return { pieces, word_of: numbers, words: side.words };
+  return { pieces, word_of: numbers, core_of: own, words: side.words };
 }
 
 const labelsOf = (side, unit) => (unit === "words" ? wholeWords(side) : subwords(side));
@@ -245,9 +249,19 @@ function largest(values) {
   return best;
 }
 
-/* [source word, target word] of each output word and what it looked at most, sorted. */
+/* The share of each row × the share of each column: what everybody looks at counts for less. */
+function mutual(weights) {
+  const { height, width, values } = weights, rows = new Float64Array(height), columns = new Float64Array(width);
+  values.forEach((weight, place) => {
+    rows[Math.floor(place / width)] += weight;
+    columns[place % width] += weight;
+  });
+  return { height, width, values: values.map((weight, place) => weight && weight ** 2 / (rows[Math.floor(place / width)] * columns[place % width])) };
+}
+
+/* [source word, target word] of each output word and what it looked at most, sorted, as Attention.alignment links them. */
 function linksOf(recording, view) {
-  const weights = wordWeights(recording, view), links = [];
+  const weights = mutual(wordWeights(recording, view)), links = [];
   for (let row = 0; row < weights.height; row++) {
     const column = largest(rowOf(weights, row));
     if (column >= 0) links.push([column, row]);
@@ -308,11 +322,14 @@ function correlation(first, second) {
 
 // --- usefulness ----------------------------------------------------------------------------------------------------
 
-/* How much of what mattered most the most looked-at words reach, in nats, from 0 to 1 (`pointed` in choice.py). */
+/* How much of what mattered most the most looked-at words reach, from 0 to 1 (`pointed` in choice.py). */
 function pointing(weights, influence) {
+  const known = { ...influence, values: influence.values.map((value) => Math.max(value || 0, 0)) };
+  const totals = new Float64Array(influence.width).fill(HARDLY);
+  for (let row = 0; row < weights.height; row++) addTo(totals, 1, rowOf(known, row));
   let reached = 0, reachable = 0;
   for (let row = 0; row < weights.height; row++) {
-    const mattered = Array.from(rowOf(influence, row), (value) => Math.max(value || 0, 0));
+    const mattered = Array.from(rowOf(known, row), (value, column) => value / totals[column]);
     reached += mattered[Math.max(largest(rowOf(weights, row)), 0)] ?? 0;
     reachable += mattered.reduce((most, value) => Math.max(most, value), 0);
   }

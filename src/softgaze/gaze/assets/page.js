@@ -7,7 +7,7 @@ const BEAT = 900; // milliseconds a word stays lit in a replay
 const find = (id) => document.getElementById(id);
 const record = JSON.parse(find("softgaze-attention").textContent);
 const facts = JSON.parse(find("softgaze-page").textContent);
-const recording = readRecording(record.recording);
+const recording = readRecording(record.recording, facts.cores);
 const influence = facts.influence && { ...facts.influence, values: new Float32Array(bytesOf(facts.influence.values)) };
 
 const state = { view: record.view, map: null, hasGold: Boolean(facts.gold), hover: null, focus: null, pinned: null, isReplay: false, timer: null };
