@@ -19,6 +19,7 @@ CASES = (
         "lstm-tie-none": RNN.but(cell="lstm", tie="none"),
         "lstm-2": RNN.but(cell="lstm", layers=2),
         "bahdanau": BAHDANAU,
+        "bahdanau-without-shortcut": BAHDANAU.but(shortcut=False),
         "bahdanau-lstm-2": BAHDANAU.but(cell="lstm", layers=2),
         "bahdanau-dot-local-p": BAHDANAU.but(score="dot", window="local-p", **WINDOW),
         "luong-gru-2": LUONG.but(layers=2),
@@ -76,6 +77,16 @@ def test_the_encoder_is_torchs_own_on_sentences_of_one_length(cell, layers):
     for layer in model.encoder:
         vectors, _ = torch_twin(layer, cell)(vectors)
     same(model.encode(source).values, vectors)
+
+
+@pytest.mark.parametrize("case", [BAHDANAU, LUONG])
+def test_a_shortcut_puts_the_words_themselves_into_the_memory_and_nothing_else(case):
+    model, source = case.but(shortcut=True).model, RAGGED.source
+    direct = model.encode(source)
+    model.shortcut = False
+    plain = model.encode(source)
+    same(direct.values, plain.values + model.source_embedding(source.values))
+    same(direct.extra[0], plain.extra[0])
 
 
 @pytest.mark.parametrize("cell", CELLS)

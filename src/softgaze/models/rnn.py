@@ -182,11 +182,15 @@ class RNN(Seq2Seq):
     def encode(self, source: Source, watch: Watch | None = None) -> Memory:
         """Memory values (B, S, D); its extra is the encoder's last state (B, D)."""
         check_source(source, self.source_embedding.num_embeddings)
-        vectors = self.dropout(self.source_embedding(source.values))
+        words = vectors = self.dropout(self.source_embedding(source.values))
         final = vectors[:, 0]
         for number, layer in enumerate(self.encoder):
             vectors, final = layer(self.dropout(vectors) if number else vectors, source.lengths)
-        return Memory(vectors, padding_mask(source.lengths, vectors.shape[1]), (final,))
+        return Memory(self.remembered(words, vectors), padding_mask(source.lengths, vectors.shape[1]), (final,))
+
+    def remembered(self, words: Tensor, vectors: Tensor) -> Tensor:
+        """The memory (B, S, D), from embedded words and what the encoder made of them."""
+        return vectors
 
     def start(self, memory: Memory) -> RNNState:
         """The decoder's first state is made from the encoder's last."""
@@ -238,7 +242,11 @@ class RNN(Seq2Seq):
 
 
 class AttentiveRNN(RNN):
-    """A recurrent decoder with one attention over the memory: any score, any window."""
+    """A recurrent decoder with one attention over the memory: any score, any window.
+
+    With a `shortcut`, each word stands in the memory beside what the encoder made of it. Without (as in the papers) the
+    two directions carry words to other places, and the decoder may look there instead of at the word it means.
+    """
 
     def __init__(
         self,
@@ -249,11 +257,17 @@ class AttentiveRNN(RNN):
         score: str = "general",
         window: str = "global",
         reach: int = 10,
+        shortcut: bool = True,
         **options: Any,
     ) -> None:
         super().__init__(source_vocabulary, target_vocabulary, width=width, **options)
+        self.shortcut = shortcut
         self.score: Score = pick("score", score, SCORES)(width, width)
         self.window: Everywhere = pick("window", window, WINDOWS)(width, reach)
+
+    def remembered(self, words: Tensor, vectors: Tensor) -> Tensor:
+        """With the words themselves, if there is a shortcut."""
+        return vectors + words if self.shortcut else vectors
 
     def prepare(self, memory: Memory) -> Tensor:
         """The keys."""
