@@ -12,7 +12,7 @@ from softgaze.bundle import Tokenizers
 from softgaze.gaze import Attention, Passage, View, record
 from softgaze.gaze.edits import Heads, Mask
 from softgaze.gaze.honesty import honesty
-from softgaze.gaze.influence import Outline, influences, log_probabilities
+from softgaze.gaze.influence import Outline, influences, influences_and_end, log_probabilities
 from softgaze.gaze.watching import Spoken
 from softgaze.models import MODELS, Source, build
 from softgaze.symbols import BEGIN, END
@@ -68,6 +68,20 @@ def test_the_influence_of_a_word_is_what_is_lost_without_it(arch):
     lost = numpy.array(by_hand(model, *spoken[:2])) - numpy.array(by_hand(model, stopped, spoken.target))
     expected = [sum(lost[place] for place in label.places) for label in sides[1].cores()]
     assert numpy.allclose(found[0][:, 2], expected, atol=1e-4)
+
+
+@pytest.mark.parametrize("arch", ["rnn-luong", "transformer"])
+def test_one_more_row_is_that_of_end(arch):
+    """The fall of the log-probability of END when word 1 is left out, by hand."""
+    model = make(arch)
+    pairs = [passage(pair) for pair in PAIRS]
+    found = influences_and_end(model, TOKENIZERS, pairs)
+    for one, other in zip(found, influences(model, TOKENIZERS, pairs), strict=True):
+        assert numpy.array_equal(one[:-1], other)
+    [spoken] = pairs[0].parts
+    whole, without = [*spoken.target, END], tokenizer().encode(["the runs."])[0]
+    expected = by_hand(model, spoken.source, whole)[-1] - by_hand(model, without, whole)[-1]
+    assert found[0][-1, 1] == pytest.approx(expected, abs=1e-4)
 
 
 def test_words_of_another_part_could_not_matter():

@@ -17,6 +17,7 @@ from softgaze.gaze.recording import Matrix
 from softgaze.gaze.watching import Passage, Spoken, as_tensors, batches, device_of
 from softgaze.gaze.words import ATTACHED, NO_WORD
 from softgaze.models.base import Seq2Seq
+from softgaze.symbols import END
 
 
 def influences(model: Seq2Seq, tokenizers: Tokenizers, passages: Sequence[Passage]) -> list[Matrix]:
@@ -24,6 +25,11 @@ def influences(model: Seq2Seq, tokenizers: Tokenizers, passages: Sequence[Passag
 
     Not a number where a word could not matter: it is in another part of the text, or has no piece of its own.
     """
+    return [influence[:-1] for influence in influences_and_end(model, tokenizers, passages)]
+
+
+def influences_and_end(model: Seq2Seq, tokenizers: Tokenizers, passages: Sequence[Passage]) -> list[Matrix]:
+    """The same with one more row, of END: an output that stops too soon becomes likelier without what it leaves out."""
     outlines = [Outline(passage, tokenizers) for passage in passages]
     variants = [variant for outline in outlines for variant in outline.variants()]
     found = iter(log_probabilities(model, tokenizers, variants))
@@ -36,18 +42,19 @@ class Outline:
     def __init__(self, passage: Passage, tokenizers: Tokenizers) -> None:
         self.parts = passage.parts
         source, target = passage.sides(tokenizers)
-        self.shape = len(target.words), len(source.words)
+        self.shape = len(target.words) + 1, len(source.words)  # the last row is that of END, in whatever part
         self.source_words = list(apart(source.core_of))
-        self.target_words = list(apart(target.core_of))
+        self.target_words = [[*words, len(target.words)] for words in apart(target.core_of)]
 
     def variants(self) -> Iterator[Spoken]:
         """Each part as it is, then without each of its words."""
         for part, words in zip(self.parts, self.source_words, strict=True):
-            yield part
+            whole = part._replace(target=[*part.target, END])
+            yield whole
             for word in once(words):
                 gone = [place for place, own in enumerate(words) if own == word]
                 source = [token for place, token in enumerate(part.source) if place not in gone]
-                yield part._replace(source=source, edits=tuple(edit.without(gone) for edit in part.edits))
+                yield whole._replace(source=source, edits=tuple(edit.without(gone) for edit in part.edits))
 
     def influence(self, found: Iterator[Matrix]) -> Matrix:
         """From the log-probabilities of the variants, in their order."""
@@ -80,13 +87,13 @@ def once(words: Sequence[int]) -> list[int]:
 
 @torch.no_grad()
 def log_probabilities(model: Seq2Seq, tokenizers: Tokenizers, parts: Sequence[Spoken]) -> list[Matrix]:
-    """Of each token of each target, END left out; in order."""
+    """Of each token of each target, in order; of END only where it is given."""
     found: list[Matrix] = [numpy.zeros(0)] * len(parts)
     for numbers in batches(parts):
         batch = [parts[number] for number in numbers]
         source, target = as_tensors(batch, device_of(model))
         looking = edited(model, tokenizers.target, [part.edits for part in batch])
-        logits = looking(source, target)[:, :-1].float()  # (B, T, V); the last step predicts END or nothing
+        logits = looking(source, target)[:, :-1].float()  # (B, T, V); what the last step predicts is not given
         chosen = logits.gather(-1, target[:, 1:, None]).squeeze(-1) - logits.logsumexp(-1)
         for number, row in zip(numbers, chosen.double().cpu().numpy(), strict=True):
             found[number] = row[: len(parts[number].target)]
