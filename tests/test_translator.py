@@ -454,3 +454,24 @@ def test_given_pairs_are_aligned_in_either_direction(model):
     assert all(each.links == each.turned().links for each in both)
     with pytest.raises(ValueError, match="zip"):
         model.align(texts, texts[:1])
+
+
+# --- given text
+
+
+def test_a_given_translation_is_as_likely_as_when_the_model_wrote_it(model):
+    texts = [each for each in model.translate(lines("en", 20), beam=2) if each.finished and each.text]
+    for found in texts:
+        again = model.given(found.source, found.text)
+        if again.parts[0].target_ids == found.parts[0].target_ids:  # a model may write what a tokenizer would not
+            assert again.score == pytest.approx(found.score, abs=1e-4)
+            assert again.log_probability == pytest.approx(found.log_probability, abs=1e-3)
+            assert numpy.allclose(again.attention.weights, found.attention.weights, atol=1e-5)
+    given_one = model.given("the dog", "개  달려요.")
+    assert (given_one.text, given_one.finished, given_one.score < 0) == ("개 달려요.", True, True)
+    assert given_one.attention.target == ("개", "달려요.", END_MARK)
+
+
+@pytest.mark.parametrize(("source", "text"), [("", "개"), ("the dog", " "), ("", "")])
+def test_nothing_given_looked_at_nothing(model, source, text):
+    assert model.given(source, text).attention is None

@@ -442,6 +442,21 @@ class Translator:
             alone.text, alone.tokens, alone.score, alone.log_probability, status, number, lambda: alone.attention
         )
 
+    def given(self, source: str, text: str) -> Translation:
+        """A translation that somebody else wrote, as if this model had: how likely it is, and where its words look."""
+        from softgaze.gaze.influence import log_probabilities
+        from softgaze.gaze.watching import Spoken
+        from softgaze.search.hypothesis import hypothesis
+
+        tokenizers = self.bundle.tokenizers
+        [read], [written] = tokenizers.source.encode([source]), tokenizers.target.encode([text])
+        if not read or not written:
+            return Translation(source, normalise(text), 0.0, (), translator=self)
+        whole = [*written, END]  # the END is predicted like any token
+        [chances] = log_probabilities(self.model, tokenizers, [Spoken(read, whole)])
+        part = self.part(source_ids(read), hypothesis(whole, float(chances.sum()), 1.0))
+        return Translation(source, normalise(text), combined_score([part], 1.0), (part,), translator=self)
+
     def aligner(self, reverse: "Translator | None" = None, **options: Any) -> "Aligner":
         """What links the words of given pairs, with the `reverse` model if there is one; options are `Aligner`'s."""
         from softgaze.gaze.aligner import Aligner
