@@ -6,7 +6,7 @@ import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgaze.metrics import Scores, bleu_tokenizer, is_unspaced, score
+from softgaze.metrics import Scores, bleu_tokenizer, is_unspaced, score, sentence_scores
 
 RIGHT = ["The cat sat on the mat.", "A dog runs in the park today.", "나는 오늘 학교에 가요.", "He sees it."]
 WRONG = ["The dog sat on the mat.", "A dog sleeps in the park today.", "나는 어제 학교에 갔어요.", "He sees it."]
@@ -82,6 +82,13 @@ def test_chinese_is_compared_by_characters():
 def test_to_dict_is_json():
     scores = score(WRONG, RIGHT)
     assert Scores(**json.loads(json.dumps(scores.to_dict()))) == scores
+
+
+@pytest.mark.parametrize(("text", "language"), [("개", "ko"), ("the small dog runs.", "en"), ("犬が走る", "ja")])
+def test_a_sentence_alone_is_scored_however_short(text, language):
+    assert sentence_scores(text, text, language=language) == {"bleu": 100.0, "chrf": 100.0}
+    assert max(sentence_scores("x", text, language=language).values()) < 10
+    assert sentence_scores("", text, language=language)["chrf"] == 0
 
 
 @pytest.mark.parametrize(("hypotheses", "references"), [([], []), (["a"], []), (["a"], ["a", "b"])])

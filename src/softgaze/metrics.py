@@ -68,6 +68,14 @@ def score(hypotheses: Sequence[str], references: Sequence[str], *, language: str
     )
 
 
+def sentence_scores(hypothesis: str, reference: str, *, language: str = "") -> dict[str, float]:
+    """BLEU and chrF of one sentence, from 0 to 100; BLEU of the n-grams there are, or a short one would get nothing."""
+    written, wanted = normalise(hypothesis), [normalise(reference)]
+    bleu = BLEU(tokenize=bleu_tokenizer(language), force=True, effective_order=True)
+    found = {"bleu": bleu.sentence_score(written, wanted), "chrf": CHRF().sentence_score(written, wanted)}
+    return {name: round(float(each.score), 2) for name, each in found.items()}
+
+
 def is_unspaced(language: str) -> bool:
     """Whether a language code, such as zh-Hant, is of a language written without spaces."""
     return language.lower().replace("_", "-").split("-")[0] in UNSPACED
