@@ -6,13 +6,17 @@ import pytest
 import torch
 
 from corpora import corpus, small
+from maps import random_attention
 from runs import Notes
 from softgaze.bundle import Bundle
 from softgaze.data.corpus import Corpus
 from softgaze.errors import DataError, UsageError
+from softgaze.gaze.film import NAME, Frame
 from softgaze.training import Interrupted, train
 from softgaze.training import loop as loop_module
 from softgaze.training.journal import read_journal
+from softgaze.training.launch import write_pictures
+from softgaze.training.run import RunDirectory
 from softgaze.training.signals import Stop
 
 
@@ -132,3 +136,14 @@ def test_separate_vocabularies_train_too(tmp_path, text):
     train(small(data={"joint": False}), text, None, tmp_path / "run")
     tokenizers = Bundle.open(tmp_path / "run").tokenizers
     assert not tokenizers.joint
+
+
+def test_a_film_is_a_page_in_the_end(tmp_path):
+    write_pictures(RunDirectory(tmp_path))
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / NAME).write_text("")
+    write_pictures(RunDirectory(tmp_path))
+    assert not (tmp_path / "film.html").exists()
+    (tmp_path / NAME).write_text(Frame(0, 0.0, {}, "", random_attention()).to_line() + "\n", encoding="utf-8")
+    write_pictures(RunDirectory(tmp_path))
+    assert (tmp_path / "film.html").read_text(encoding="utf-8").startswith("<!doctype html>")

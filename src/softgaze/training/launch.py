@@ -13,6 +13,8 @@ from softgaze.data.batches import hash_key
 from softgaze.data.corpus import Corpus
 from softgaze.devices import pick_device
 from softgaze.errors import UsageError
+from softgaze.files import write_text
+from softgaze.gaze.film_page import page_of_run
 from softgaze.models import check_options
 from softgaze.training.curve import write_curve
 from softgaze.training.guided import check_looking
@@ -72,10 +74,10 @@ def train(
         with stoppable() as stop:
             completed = trainer.train(stop)
         if not completed:
-            write_curve(run.journal, run.curve)
+            write_pictures(run)
             raise Interrupted(stop.exit_code, trainer.progress.step)
         facts = trainer.finish()
-        write_curve(run.journal, run.curve)
+        write_pictures(run)
         return facts
 
 
@@ -86,6 +88,13 @@ def link_files(config: Config, corpus: Corpus, guided: Sequence[Path]) -> LinkFi
     if links is not None:
         links.check()
     return links
+
+
+def write_pictures(run: RunDirectory) -> None:
+    """The course of the run, and its film if there is one."""
+    write_curve(run.journal, run.curve)
+    if run.film.exists() and run.film.stat().st_size:
+        write_text(run.film.with_suffix(".html"), page_of_run(run.path))
 
 
 def like(config: Config, start: Bundle) -> Config:
