@@ -21,6 +21,7 @@ COMMANDS = (
     "translate",
     "evaluate",
     "align",
+    "explain",
     "info",
     "phrasebook",
 )  # in the order of the help

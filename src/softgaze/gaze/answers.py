@@ -28,8 +28,13 @@ class Answer(NamedTuple):
 class Asked(Protocol):
     """What is needed of a `Translation`, which this layer does not know."""
 
-    text: str
-    score: float
+    @property
+    def text(self) -> str:
+        """What was written."""
+
+    @property
+    def score(self) -> float:
+        """How good the model finds it."""
 
     @property
     def attention(self) -> Attention | None:
