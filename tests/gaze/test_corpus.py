@@ -16,6 +16,7 @@ from softgaze.gaze.corpus import (
     HISTOGRAMS,
     HONEST,
     LEVELS,
+    PRIOR,
     RANKINGS,
     Look,
     Survey,
@@ -160,6 +161,9 @@ def test_a_sentence_is_not_its_own_measure():
     usual, alone = Usual(), make(source=("rare",), covered=(0.0,), needed=(0.0,))
     usual.add(alone)
     assert usual.judged(alone).uncovered == ()
+    usual.add(make(source=("Rare",), covered=(0.9,), needed=(0.0,)))
+    assert usual.elsewhere("rare", 0.0, mean=0.0) == pytest.approx(0.9 / (1 + PRIOR))
+    assert usual.elsewhere("rare", 0.9, mean=0.0) == 0
 
 
 # --- many

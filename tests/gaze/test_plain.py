@@ -43,6 +43,10 @@ def test_all_used_several_unused_and_many():
     assert unused_columns(many) == list(range(1, 10))
 
 
+def test_a_tenth_of_a_look_is_a_use():
+    assert unused_columns(Attention.of(["a", "b", "c"], ["x"], [[0.81, 0.1, 0.09]])) == [2]
+
+
 def test_an_output_that_looked_at_nothing():
     assert plain(Attention.of(["a"], ["⏎"], [[1.0]])).startswith("no word looked at anything; ")
 
