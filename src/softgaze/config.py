@@ -130,6 +130,10 @@ DEFAULTS: dict[str, dict[str, Choice]] = {
 }
 
 
+# For one arch of a family, whatever its size. A class by itself is as in its paper, and older bundles stay as they are.
+OPTIONS: dict[str, dict[str, Any]] = {"rnn-luong": {"shortcut": True}, "rnn-bahdanau": {"shortcut": True}}
+
+
 def resolve(config: Config, *, trained: bool = False) -> Config:
     """Fill what was left open with the defaults of the arch and size; the options of a trained model are complete."""
     family = DEFAULTS.get(config.model.arch.split("-")[0], DEFAULTS["transformer"])
@@ -137,7 +141,7 @@ def resolve(config: Config, *, trained: bool = False) -> Config:
     given = config.training
     open_ones = [name for name in ("learning_rate", "warmup", "batch_tokens") if getattr(given, name) is None]
     training = given.model_copy(update={name: getattr(chosen, name) for name in open_ones})
-    options = {} if trained else chosen.options
+    options = {} if trained else {**chosen.options, **OPTIONS.get(config.model.arch, {})}
     model = config.model.model_copy(update={"options": {**options, **config.model.options}})
     if training.schedule == "cosine" and config.budget.steps is None:
         raise UsageError("the cosine schedule must know where it ends: give --steps, or use inverse-sqrt")

@@ -257,7 +257,7 @@ class AttentiveRNN(RNN):
         score: str = "general",
         window: str = "global",
         reach: int = 10,
-        shortcut: bool = True,
+        shortcut: bool = False,
         **options: Any,
     ) -> None:
         super().__init__(source_vocabulary, target_vocabulary, width=width, **options)
