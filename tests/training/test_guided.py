@@ -267,6 +267,12 @@ def test_held_out_and_left_out_pairs_take_their_links_along(tmp_path, text, link
     found = prepare(tmp_path / "encoded", text, dev, config.data, 1, guided=LinkFiles(text, (links,)))
     assert found.facts["linked"] == found.facts["pairs"] == 60 - 5 * held_out - found.facts["left_out"]
     assert found.facts["left_out"]
+    plain = prepare(tmp_path / "plain", text, dev, config.data, 1)
+    assert plain.dev_text == found.dev_text
+    for one, other in zip(
+        *(map(each.train.__getitem__, range(len(each.train))) for each in (plain, found)), strict=True
+    ):
+        assert [side.tolist() for side in one] == [side.tolist() for side in other]
     for number in range(len(found.train)):
         (source, target), triples = decoded(found, number)
         assert {piece for piece, _, _ in triples} == {*range(len(target))}
