@@ -15,7 +15,7 @@ from softgaze.training.listeners import Listener, Update, Validation
 WIDTH = 100
 LONG = "개가 [bold]고양이를[/] 봐요 " * 30
 FACTS = {"arch": "transformer tiny", "parameters": 1234567, "dev_pairs": 12}
-ENDED = {"step": 1500, "minutes": 2.5, "metric": "bleu", "best": 31.25}
+ENDED = {"step": 1500, "minutes": 2.5, "waiting_for_data": 0.0123, "metric": "bleu", "best": 31.25}
 
 
 def update(step, elapsed=1.0):
@@ -52,7 +52,7 @@ def test_plain_lines_are_plain(capsys):
         "    source     a dog.",
         f"    softgaze   {LONG}",
         "step 751: a number was not finite; skipped",
-        "done: 1,500 updates in 2.5 min, best bleu 31.25",
+        "done: 1,500 updates in 2.5 min (1.2% waiting for data), best bleu 31.25",
     ):
         assert words in lines
 

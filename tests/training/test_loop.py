@@ -232,7 +232,7 @@ def test_an_epoch_is_every_pair_once(tmp_path):
 
 def test_minutes_count_over_all_resumes(tmp_path, monkeypatch):
     clock = count(0, 6.0)  # six seconds pass between two looks at it
-    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: next(clock)))
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: next(clock), perf_counter=lambda: 0.0))
     config = small(budget={"steps": None, "minutes": 2}, training={"average": 0})
     made = trainer(tmp_path / "run", config)
     made.resume()
@@ -251,6 +251,25 @@ def test_minutes_count_over_all_resumes(tmp_path, monkeypatch):
     again.train(Stop())
     assert 120 <= again.progress.elapsed < 120 + 4 * 6
     assert again.progress.step <= whole
+
+
+def test_waiting_for_data_is_counted(tmp_path, monkeypatch):
+    """A clock that moves while batches are made, and at no other time."""
+    now = [0.0]
+    made = trainer(tmp_path / "run", small(budget={"steps": 3}))
+    plain = made.collate
+
+    def slow(batch):
+        now[0] += 2.0
+        return plain(batch)
+
+    monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=lambda: now[0], perf_counter=lambda: now[0]))
+    monkeypatch.setattr(made, "collate", slow)
+    made.clock = 0.0
+    for _ in zip(range(3), made.updates(), strict=False):
+        pass
+    assert made.progress.waited == made.progress.elapsed > 0
+    assert made.facts()["waiting_for_data"] == 1.0
 
 
 def test_a_clock_that_runs_backwards_counts_nothing(tmp_path, monkeypatch):

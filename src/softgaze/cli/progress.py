@@ -127,7 +127,8 @@ def losses(update: Update) -> str:
 def final_line(facts: dict[str, Any]) -> str:
     """How it ended."""
     best = -facts["best"] if facts["metric"] == "loss" else facts["best"]  # kept so that higher is better
-    return f"done: {facts['step']:,} updates in {facts['minutes']:.1f} min, best {facts['metric']} {best:.2f}"
+    waited = f" ({facts['waiting_for_data']:.1%} waiting for data)" if "waiting_for_data" in facts else ""
+    return f"done: {facts['step']:,} updates in {facts['minutes']:.1f} min{waited}, best {facts['metric']} {best:.2f}"
 
 
 class Live(Listener):

@@ -33,6 +33,7 @@ class Progress:
 
     step: int = 0
     elapsed: float = 0.0  # seconds of training over all resumes
+    waited: float = 0.0  # of these, for data
     tokens: int = 0  # target tokens learnt from
     best: float | None = None  # of the chosen metric, higher is better
     best_step: int = 0

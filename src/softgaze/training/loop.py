@@ -6,6 +6,7 @@ Nothing random is carried along: the noise of an update is drawn from (seed, n),
 import math
 import time
 from collections.abc import Iterator
+from contextlib import contextmanager
 from itertools import islice
 from typing import Any
 
@@ -127,7 +128,7 @@ class Trainer:
         """Updates from where training stands, until it has to go back and start again from a checkpoint."""
         size = self.config.training.accumulate
         stream = self.batches.starting(self.progress.step * size)
-        while group := list(islice(stream, size)):
+        while group := self.next_batches(stream, size):
             update = self.update(group)
             if update is not None:
                 self.bad_updates = 0
@@ -138,11 +139,24 @@ class Trainer:
                 self.go_back()
                 return
 
+    def next_batches(self, stream: Iterator[Batch], size: int) -> list[Batch]:
+        """Those of one update."""
+        with self.waiting():
+            return list(islice(stream, size))
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """Count the time until data are there: nothing is learnt meanwhile."""
+        start = time.perf_counter()
+        yield
+        self.progress.waited += time.perf_counter() - start
+
     def update(self, group: list[Batch]) -> Update | None:
         """One step of the optimiser over a group of batches; None if a number was not finite, and nothing changed."""
         settings, step = self.config.training, self.progress.step + 1
         torch.manual_seed(hash_key(settings.seed, step) % 2**63)
-        batches = [[self.collate(part) for part in self.divide(batch)] for batch in group]
+        with self.waiting():
+            batches = [[self.collate(part) for part in self.divide(batch)] for batch in group]
         amount = Amount.of(part for parts in batches for part in parts)
         rate = self.set_rate(step)
         self.optimiser.zero_grad(set_to_none=True)
@@ -286,6 +300,7 @@ class Trainer:
         return {
             "step": self.progress.step,
             "minutes": round(self.progress.elapsed / 60, 2),
+            "waiting_for_data": round(self.progress.waited / max(self.progress.elapsed, 1e-9), 5),  # share of the time
             "target_tokens": self.progress.tokens,
             "pairs": data["pairs"],
             "dev_pairs": data["dev_pairs"],
