@@ -265,12 +265,12 @@ RANKINGS = {
     "uncovered": Ranking(
         "Uncovered words",
         lambda each: len(each.uncovered) + each.shortfall / 1000 if each.uncovered else None,
-        "source words that got less than a quarter of the looks they usually get: probably dropped",
+        "source words that got less than a quarter of the looks they usually get: perhaps dropped",
     ),
     "unsaid": Ranking(
         "Unsaid words",
         lambda each: each.misfit if each.unsaid else None,
-        f"source words without which the translation is likelier, by over {UNSAID} nats: probably dropped",
+        f"source words without which the translation is likelier, by over {UNSAID} nats: perhaps dropped",
     ),
     "repetition": Ranking(
         "Repeated words",
