@@ -49,7 +49,7 @@ def test_the_commands_leave_what_they_promise(place):
 def test_the_python_runs(place, number):
     environment = {**os.environ, "PYTHONWARNINGS": "error"}
     command = [sys.executable, "-c", blocks("python")[number]]
-    result = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=120, env=environment)
+    result = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=300, env=environment)
     assert result.returncode == 0, result.stderr
     assert "2.8235" not in blocks("python")[number] or "2.8235" in result.stdout
 

@@ -94,6 +94,7 @@ def next_steps(model: Path, data: Path) -> str:
     """What to try now."""
     return f"""Try next:
   softgaze translate {model} "Minsu bought a red bag at the market."
+  softgaze explain {model} "Minsu bought a red bag at the market." -o look.html   # where each word looked, to play with
   softgaze evaluate {model} --test {data}/test.en {data}/test.ko
   softgaze align {model} {data}/test.en {data}/test.ko --gold {data}/test.gold --gold-base 0
   softgaze info {model}
