@@ -2,10 +2,11 @@
 
 import math
 
+import numpy
 import pytest
 
 from maps import random_attention
-from softgaze.gaze import Attention
+from softgaze.gaze import Attention, Recording, View
 from softgaze.gaze.plain import (
     SHOWN,
     coverage_in_words,
@@ -15,6 +16,8 @@ from softgaze.gaze.plain import (
     sink_in_words,
     unused_columns,
 )
+from softgaze.gaze.recording import Part, Stack
+from softgaze.gaze.words import Side
 
 SCHOOL = Attention.of(
     ["I", "very", "went", "school", "⏎"],
@@ -25,6 +28,17 @@ SCHOOL = Attention.of(
 
 def test_it_names_the_surest_looks_and_what_was_not_used():
     assert plain(SCHOOL) == "학교에 ← school 0.83, 갔어요 ← went 0.77; 1 source word unused: very"
+
+
+def test_a_full_stop_that_looks_at_a_full_stop_says_nothing_of_its_words():
+    source = Side.of("I rest, home.", [["▁I", "▁rest", ",", "▁home", "."]])
+    target = Side.of("쉬어요.", [["▁쉬어요", "."]])
+    weights = numpy.array([[0.2, 0.6, 0.1, 0.05, 0.05, 0], [0, 0, 0, 0, 1, 0], [0, 0, 0, 0, 0, 1]], numpy.float32)
+    stack = Stack(weights[None, None], numpy.ones((1, 1, 6), numpy.float32))
+    attention = Attention(Recording(source, target, (Part(stack),)), View())
+    assert attention["쉬어요."]["home."] > 0.5
+    assert plain(attention) == "쉬어요. ← rest, 0.60; 1 source word unused: home."
+    assert plain(attention.subwords()).startswith("▁쉬어요 ← ▁rest 0.60, . ← . 1.00; ")
 
 
 def test_only_the_surest_are_named_in_the_order_of_the_output():

@@ -1,12 +1,17 @@
 """What a map says, in one plain sentence: which word looked at which, and what of the source nobody used.
 
+Words are taken without the punctuation attached to them, as links are: that the full stop of "쉬어요." looks at that of
+"home." says nothing of the verb. So a weight said here may differ from that of its cell in the map.
+
 The page says the same in the same words (`assets/page.js`); a rule that changes here changes there.
 """
 
 import math
 from collections.abc import Sequence
 
-from softgaze.gaze.attention import Attention
+from softgaze.gaze.attention import Attention, gathered
+from softgaze.gaze.recording import Matrix
+from softgaze.gaze.words import ATTACHED, Label, Side
 
 UNUSED = 0.1  # a source word to which all output words together gave less was not used
 SHOWN = 3  # words named before the rest is only counted
@@ -27,7 +32,7 @@ def plain(attention: Attention) -> str:
 
 def strongest(attention: Attention) -> str:
     """The looks that are surest, in the order of the output."""
-    words, rest = chosen_rows(attention), attention.weights
+    words, rest = chosen_rows(attention), meant(attention)
     looks = [(row, int(rest[row].argmax())) for row in words if rest[row].any()]
     surest = sorted(sorted(looks, key=lambda look: -rest[look])[:SHOWN])
     links = [f"{attention.target[row]} ← {attention.source[column]} {rest[row, column]:.2f}" for row, column in surest]
@@ -37,6 +42,20 @@ def strongest(attention: Attention) -> str:
 def chosen_rows(attention: Attention) -> list[int]:
     """Rows of words, not of marks."""
     return [row for row, label in enumerate(attention.row_labels) if label.word is not None]
+
+
+def meant(attention: Attention) -> Matrix:
+    """(T, S) as shown, but words are without the punctuation attached to them."""
+    if attention.view.unit == "subwords":
+        return attention.weights
+    rows, columns = attention.row_side, attention.column_side
+    return gathered(attention.recording.map(attention.view), attention.as_rows(bare(rows)), bare(columns))
+
+
+def bare(side: Side) -> list[Label]:
+    """Words and marks, with the pieces that say what a word means."""
+    kept = [core != ATTACHED for core in side.core_of]
+    return [each._replace(places=tuple(filter(kept.__getitem__, each.places))) for each in side.whole_words()]
 
 
 def unused(attention: Attention) -> str:
@@ -51,12 +70,8 @@ def unused(attention: Attention) -> str:
 
 def unused_columns(attention: Attention) -> list[int]:
     """Columns of words that all rows together gave less than `UNUSED`."""
-    labels = attention.column_labels
-    return [
-        column
-        for column, given in enumerate(attention.coverage())
-        if labels[column].word is not None and given < UNUSED
-    ]
+    labels, given = attention.column_labels, meant(attention)[chosen_rows(attention)].sum(axis=0)
+    return [column for column, label in enumerate(labels) if label.word is not None and given[column] < UNUSED]
 
 
 def listed(names: Sequence[str], shown: int = 2 * SHOWN) -> str:

@@ -5,7 +5,7 @@
 const STEPS = 65535; // of a packed weight
 const OWN_SHARE = 0.5; // in a rollout, how much of a vector is itself
 const HARDLY = 1; // nats: a source word that did no more than this to the whole output counts for little
-const NO_WORD = -1;
+const NO_WORD = -1, ATTACHED = -2; // in `word_of` a mark; in `core_of` punctuation attached to a word
 const BEGIN_MARK = "⇥", END_MARK = "⏎";
 
 // --- reading -------------------------------------------------------------------------------------------------------
@@ -215,8 +215,19 @@ const pieceMap = (recording, view) => alongTheDiagonal(recording.parts.map((part
 function mapOf(recording, view, pieces = pieceMap(recording, view)) {
   const rows = asRows(labelsOf(rowSide(recording, view), view.unit), view);
   const columns = labelsOf(columnSide(recording, view), view.unit);
+  let meant;
+  return { ...gathered(pieces, rows, columns), rows, columns, view, get meant() { return (meant ??= meantMap(recording, view, pieces, this)); } };
+}
+
+/* The same map, but words are without the punctuation attached to them, as `meant` in plain.py has it. */
+function meantMap(recording, view, pieces, map) {
+  if (view.unit === "subwords") return map;
+  const rows = asRows(bare(rowSide(recording, view)), view), columns = bare(columnSide(recording, view));
   return { ...gathered(pieces, rows, columns), rows, columns, view };
 }
+
+const bare = (side) =>
+  wholeWords(side).map((label) => ({ ...label, places: label.places.filter((place) => side.core_of?.[place] !== ATTACHED) }));
 
 /* (target words, source words), whatever is shown. */
 function wordWeights(recording, view, pieces = pieceMap(recording, view)) {

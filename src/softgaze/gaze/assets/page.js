@@ -56,7 +56,7 @@ function showActive() {
 /* Text and words by turns; words are elements, so that a right-to-left one does not turn its neighbours. */
 function sentence(map, found) {
   if (!map.rows.some(isWord)) return ["The output is empty: no word looked at anything."];
-  if (!found) return [...clearest(map), "; ", ...unused(map)];
+  if (!found) return [...clearest(map.meant), "; ", ...unused(map)];
   if (found.side === "column") return columnInWords(map, found.number);
   return found.column === null || found.isPinned ? [...rowInWords(map, found.number), "; ", ...unused(map)] : cellInWords(map, found.number, found.column);
 }
@@ -96,12 +96,17 @@ function topOf(values, count = SHOWN) {
 }
 
 function unused(map) {
-  const given = coverages(map), noun = map.view.unit === "words" ? "word" : "subword";
+  const noun = map.view.unit === "words" ? "word" : "subword";
   const owner = map.view.kind === "decoder" ? "" : "source ";
-  const names = map.columns.filter((label, column) => isWord(label) && given[column] < UNUSED).map((label) => [word(label.text)]);
+  const names = unusedLabels(map).map((label) => [word(label.text)]);
   if (!names.length) return [`every ${owner}${noun} was used`];
   const more = names.length > 2 * SHOWN ? [[`and ${names.length - 2 * SHOWN} more`]] : [];
   return [`${names.length} ${owner}${noun}${names.length > 1 ? "s" : ""} unused: `, ...joined([...names.slice(0, 2 * SHOWN), ...more])];
+}
+
+function unusedLabels(map) {
+  const given = coverages(map.meant);
+  return map.columns.filter((label, column) => isWord(label) && given[column] < UNUSED);
 }
 
 const joined = (groups) => groups.flatMap((group, number) => (number ? [", ", ...group] : group));
@@ -113,7 +118,7 @@ function numbersNow() {
   const found = {
     entropy: { value: mean(spread), rows: spread, name: "Entropy", unit: "nats",
       means: `How spread the looks are, in the mean: 0 looks at one thing, ${two(Math.log(Math.max(map.width, 1)))} at all ${map.width} alike.` },
-    coverage: { value: words.filter((column) => given[column] >= UNUSED).length, columns: given, name: "Coverage", unit: `of ${words.length} used`,
+    coverage: { value: words.length - unusedLabels(map).length, columns: given, name: "Coverage", unit: `of ${words.length} used`,
       means: `What all words together looked at a word. 1 is as much as one word has to give; below ${UNUSED}, it was not used.` },
     sink: { value: sinkOf(map), name: "Sink", unit: "",
       means: "The share that goes to marks, such as the end of the sentence: looking at nothing in particular." },
