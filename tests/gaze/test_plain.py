@@ -53,7 +53,8 @@ def test_all_used_several_unused_and_many():
     even = Attention.of(["a", "b"], ["x"], [[0.5, 0.5]])
     assert plain(even).endswith("; every source word was used")
     many = Attention.of([f"w{number}" for number in range(10)], ["x"], [[1.0] + [0.0] * 9])
-    assert plain(many).endswith("; 9 source words unused: w1, w2, w3, w4, w5, w6, and 3 more")
+    assert plain(Attention.of(["sick,", "so", "c"], ["x"], [[0, 0, 1.0]])).endswith("2 source words unused: sick, · so")
+    assert plain(many).endswith("; 9 source words unused: w1 · w2 · w3 · w4 · w5 · w6 · and 3 more")
     assert unused_columns(many) == list(range(1, 10))
 
 

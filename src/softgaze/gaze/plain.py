@@ -75,9 +75,9 @@ def unused_columns(attention: Attention) -> list[int]:
 
 
 def listed(names: Sequence[str], shown: int = 2 * SHOWN) -> str:
-    """The first names, and how many more there are."""
+    """The first names, and how many more there are; not with commas between, since words may end in one."""
     more = [f"and {len(names) - shown} more"] if len(names) > shown else []
-    return ", ".join([*names[:shown], *more])
+    return " · ".join([*names[:shown], *more])
 
 
 def honesty_in_words(value: float) -> str:

@@ -101,7 +101,7 @@ function unused(map) {
   const names = unusedLabels(map).map((label) => [word(label.text)]);
   if (!names.length) return [`every ${owner}${noun} was used`];
   const more = names.length > 2 * SHOWN ? [[`and ${names.length - 2 * SHOWN} more`]] : [];
-  return [`${names.length} ${owner}${noun}${names.length > 1 ? "s" : ""} unused: `, ...joined([...names.slice(0, 2 * SHOWN), ...more])];
+  return [`${names.length} ${owner}${noun}${names.length > 1 ? "s" : ""} unused: `, ...joined([...names.slice(0, 2 * SHOWN), ...more], " · ")]; // words may end in a comma
 }
 
 function unusedLabels(map) {
@@ -109,7 +109,7 @@ function unusedLabels(map) {
   return map.columns.filter((label, column) => isWord(label) && given[column] < UNUSED);
 }
 
-const joined = (groups) => groups.flatMap((group, number) => (number ? [", ", ...group] : group));
+const joined = (groups, between = ", ") => groups.flatMap((group, number) => (number ? [between, ...group] : group));
 
 // --- numbers -------------------------------------------------------------------------------------------------------
 
