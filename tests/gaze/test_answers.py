@@ -39,7 +39,7 @@ def test_an_answer_is_the_what_if_of_its_question(out, found):
     for each in found[: len(TEXT.split())]:
         new = out.what_if(mask=each.source_word)
         assert (each.text, each.diff) == (new.text, new.diff().pieces)
-        assert each.score == pytest.approx(new.score, abs=1e-5)
+        assert (each.score, each.before) == pytest.approx((new.score, out.score), abs=1e-5)
         assert each.attention.shows == new.attention.shows
         assert numpy.allclose(each.attention.weights, new.attention.weights, atol=1e-5)
 

@@ -4,7 +4,6 @@ import json
 import re
 from dataclasses import asdict
 from itertools import product
-from typing import NamedTuple
 from xml.etree import ElementTree
 
 import numpy
@@ -12,6 +11,7 @@ import pytest
 
 from maps import random_attention, random_recording, random_stack
 from softgaze.gaze import Alignment, Attention, Choice, Recording, View
+from softgaze.gaze.answers import Answer
 from softgaze.gaze.choice import maps, pointed
 from softgaze.gaze.honesty import honesty
 from softgaze.gaze.page import page
@@ -87,16 +87,6 @@ WEIGHTS = [
 ]
 OUTPUT = "#stage .line[aria-label=output] .word"
 INPUT = "#stage .line[aria-label=source] .word"
-
-
-class Answer(NamedTuple):
-    kind: str
-    question: str
-    source_word: int | None
-    text: str
-    score: float
-    diff: tuple[tuple[str, str], ...]
-    attention: Attention | None
 
 
 def example(**view):
@@ -356,7 +346,7 @@ def test_the_same_is_told_as_a_table(open_page):
 def answer(**changes):
     other = Attention.of(["the", "women", "go", END_MARK], ["여자들은", "가요", END_MARK], numpy.eye(3, 4, 1))
     diff = (("same", "여자들은"), ("removed", "학교에"), ("same", "가요"))
-    plain = Answer("mask", "without “school”", 4, "여자들은 가요", -0.25, diff, other)
+    plain = Answer("mask", "without “school”", 4, "여자들은 가요", -0.25, diff, other, before=-0.125)
     return plain._replace(**changes)
 
 
@@ -392,6 +382,26 @@ def test_what_if_answers_without_a_server(open_page):
     opened.get_by_role("tab", name="What if").focus()
     opened.keyboard.press("ArrowLeft")
     assert opened.is_visible("#look")
+
+
+def test_what_if_shows_both_scores(open_page):
+    opened = open_page(page(example(), answers=[answer(), answer(source_word=0, before=numpy.nan)]))
+    opened.click("#tab-what-if")
+    assert "Score −0.13 → −0.25:" in opened.inner_text("#answer")
+    opened.locator("#questions").get_by_role("button", name="the", exact=True).click()
+    assert "Score −0.25:" in opened.inner_text("#answer")
+
+
+def test_a_head_that_looks_nowhere_says_so(open_page):
+    blind = Attention.of(SOURCE, TARGET, numpy.zeros((4, 6)))
+    answers = [answer(attention=blind), answer(source_word=0), answer(source_word=1, attention=None)]
+    opened = open_page(page(example(), answers=answers))
+    opened.click("#tab-what-if")
+    wanted = {"school": (True, False), "the": (False, True), "women": (False, False)}
+    for word, (is_nowhere, is_shown) in wanted.items():
+        opened.locator("#questions").get_by_role("button", name=word, exact=True).click()
+        assert opened.is_visible("text=This head now looks nowhere") == is_nowhere
+        assert opened.is_visible("#answer-stage") == is_shown
 
 
 def test_texts_without_spaces_stay_without_spaces(open_page):

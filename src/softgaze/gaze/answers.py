@@ -1,5 +1,6 @@
 """Counterfactuals worked out in advance, so that a saved page can answer "what if" without a model. Needs no torch."""
 
+import math
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
@@ -23,6 +24,7 @@ class Answer(NamedTuple):
     score: float
     diff: tuple[tuple[str, str], ...]  # ("same" | "removed" | "added", text), from what was written to this
     attention: Attention | None  # recorded with the change
+    before: float = math.nan  # the score of what was written
 
 
 class Asked(Protocol):
@@ -68,7 +70,14 @@ def answers(translation: Asked, most: int = MOST) -> list[Answer]:
     maps = translation.asked().attentions(found)
     return [
         Answer(
-            each.kind, each.phrase, each.source_word, new.text, new.score, difference(translation.text, new.text), seen
+            each.kind,
+            each.phrase,
+            each.source_word,
+            new.text,
+            new.score,
+            difference(translation.text, new.text),
+            seen,
+            before=translation.score,
         )
         for each, new, seen in zip(prepared, found, maps, strict=True)
     ]

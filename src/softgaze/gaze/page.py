@@ -15,6 +15,7 @@ from typing import Any
 import numpy
 
 from softgaze.gaze.alignment import Alignment
+from softgaze.gaze.answers import Answer
 from softgaze.gaze.attention import Attention
 from softgaze.gaze.recording import Matrix
 from softgaze.gaze.shell import asset, document
@@ -34,7 +35,7 @@ def page(
     *,
     gold: Alignment | None = None,
     influence: Matrix | None = None,
-    answers: Iterable[Any] = (),
+    answers: Iterable[Answer] = (),
     title: str | None = None,
 ) -> str:
     """The page as one text.
@@ -77,11 +78,16 @@ def packed_influence(attention: Attention, influence: Matrix) -> dict[str, Any]:
     return {"height": wanted[0], "width": wanted[1], "values": values}
 
 
-def answered(answer: Any) -> dict[str, Any]:
+def answered(answer: Answer) -> dict[str, Any]:
     """One answer; of its attention only the map that is shown, in words, since there may be an answer for each word."""
     told = {name: getattr(answer, name) for name in ("kind", "question", "source_word", "text", "diff")}
-    score = float(answer.score)
-    return {**told, "score": score if math.isfinite(score) else None, "attention": shown(answer.attention)}
+    scores = {name: finite(getattr(answer, name)) for name in ("score", "before")}
+    return {**told, **scores, "attention": shown(answer.attention)}
+
+
+def finite(score: float) -> float | None:
+    """A number that JSON has."""
+    return score if math.isfinite(score) else None
 
 
 def shown(attention: Attention | None) -> dict[str, Any] | None:

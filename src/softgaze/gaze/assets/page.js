@@ -414,16 +414,17 @@ function showAnswer(answer) {
   const verdict = isChanged(answer) ? "it would write" : "it would write the same";
   find("answer").replaceChildren(make("h2", {}, `${capital(answer.question)}, ${verdict}`),
     textLine("before", answer, "removed", "del"), textLine("now", answer, "added", "ins"), ...scoreLine(answer));
-  find("answer-stage").hidden = !attention;
+  for (const part of ["answer-stage", "nowhere"]) find(part).hidden = true;
   find("answer-shows").textContent = attention ? attention.shows : "";
   if (attention) showAnswerMap(attention);
 }
 
 const capital = (text) => text.charAt(0).toUpperCase() + text.slice(1);
 
-function scoreLine({ score }) {
+function scoreLine({ before, score }) {
   if (score === null) return [];
-  return [make("p", { class: "faint" }, `Score ${two(score).replace("-", "−")}: the log-probability of a subword, in the mean; 0 is certain.`)];
+  const scores = [before, score].filter((each) => each !== null).map((each) => two(each).replace("-", "−"));
+  return [make("p", { class: "faint" }, `Score ${scores.join(" → ")}: the log-probability of a subword, in the mean; 0 is certain.`)];
 }
 
 /* What stayed, and what went or came, as one text. */
@@ -439,7 +440,10 @@ const PLAIN = { kind: "cross", layer: null, head: null, rows: "predicting", meas
 function showAnswerMap(attention) {
   answerRibbons ??= new Ribbons(find("answer-stage"), lightAnswer);
   answerRibbons.active = null;
-  answerRibbons.show(mapOf(readRecording(attention), PLAIN), null, LINES.cross);
+  const map = mapOf(readRecording(attention), PLAIN), isNowhere = !map.values.some((weight) => weight > 0);
+  find("answer-stage").hidden = isNowhere;
+  find("nowhere").hidden = !isNowhere; // as when the head that is shown was switched off
+  answerRibbons.show(map, null, LINES.cross);
 }
 
 let answerRibbons = null;
