@@ -17,7 +17,7 @@ FACTORS = (2.0, 0.5)
 class Answer(NamedTuple):
     """What would have been written, had the model looked elsewhere."""
 
-    kind: str  # "mask", "attend", "ablate" or "sharpen"
+    kind: str  # "mask", "ablate" or "sharpen"
     question: str  # a plain phrase: without “school”
     source_word: int | None  # the number of the word it is about
     text: str

@@ -364,7 +364,7 @@ function focusWord(number) {
 
 // --- what if -------------------------------------------------------------------------------------------------------
 
-const ASKED = { mask: "Hide a source word", attend: "Make it look", ablate: "Switch off a head", sharpen: "Look more or less sharply" };
+const ASKED = { mask: "Hide a source word", ablate: "Switch off a head", sharpen: "Look more or less sharply" };
 
 function makeWhatIf() {
   if (!facts.answers.length) return;
