@@ -314,10 +314,11 @@ def test_gold_outlines_right_links_until_it_is_switched_off(open_page):
     opened = open_page(page(example(), gold=Alignment.parse("1-0 3p1 4-1 0-2")))
     assert opened.locator("#heat .gold").count() == 4
     assert opened.locator("#heat .gold.possible").count() == 1
+    assert opened.locator("#heat .beneath + .gold").count() == 4  # paper, or dashes are lost on a dark cell
     assert opened.locator("#stage .right").count() == 3  # 0-2 was never looked at
     assert opened.locator("#stage .missed").count() == 1
     opened.click("#gold")
-    assert opened.locator(".gold, .right, .missed").count() == 0
+    assert opened.locator(".gold, .beneath, .right, .missed").count() == 0
 
 
 def test_numbers_are_python_s_and_change_with_the_word(open_page):
@@ -554,6 +555,13 @@ def test_a_long_sentence_scrolls_and_keeps_its_labels(open_page, width):
     opened.locator(OUTPUT).first.focus()
     opened.keyboard.press("End")
     assert said(opened).startswith(END_MARK)
+
+
+def test_ribbons_stay_in_sight_beside_taller_maps(open_page):
+    opened = open_page(page(long_attention(20)), viewport={"width": 1000, "height": 800})
+    assert opened.locator("#stage.down").count() == 1
+    opened.evaluate("scrollTo(0, 450)")
+    assert 0 <= opened.locator("#stage").bounding_box()["y"] < 100
 
 
 def test_three_hundred_words(open_page):

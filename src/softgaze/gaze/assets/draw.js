@@ -313,10 +313,11 @@ function paint(canvas, map, hue) {
   brush.putImageData(image, 0, 0);
 }
 
-/* What lies over the colours: gold outlines, a ring on each row's largest, numbers. */
+/* What lies over the colours: gold outlines, on paper so that they stand out of dark cells, a ring on each row's largest, numbers. */
 function heatMarks(map, { width, height }, gold) {
   const box = (row, column, inset) => ({ x: column * width + inset, y: row * height + inset, width: width - 2 * inset, height: height - 2 * inset, rx: 3 });
-  const marks = gold.map(([row, column, isSure]) => ({ tag: "rect", class: isSure ? "gold" : "gold possible", ...box(row, column, 1.5) }));
+  const frame = (row, column, kind) => ({ tag: "rect", class: kind, ...box(row, column, 1.5) });
+  const marks = gold.flatMap(([row, column, isSure]) => [frame(row, column, "beneath"), frame(row, column, isSure ? "gold" : "gold possible")]);
   map.rows.forEach((_, row) => {
     const own = rowOf(map, row), most = largest(own);
     if (most >= 0) marks.push({ tag: "rect", class: own[most] > DARK ? "ring dark" : "ring", ...box(row, most, 4) });

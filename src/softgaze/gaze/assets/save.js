@@ -8,6 +8,7 @@ const LOOKS = {
   ribbon: { fill: "none", stroke: HUE },
   right: { fill: "none", stroke: GOLD, "stroke-opacity": 0.8 },
   missed: { fill: "none", stroke: GOLD, "stroke-dasharray": "5 4" },
+  beneath: { fill: "none", stroke: PAPER, "stroke-width": 4 },
   gold: { fill: "none", stroke: GOLD, "stroke-width": 2.5 },
   "gold possible": { fill: "none", stroke: GOLD, "stroke-width": 2, "stroke-dasharray": "4 3" },
   inside: { fill: "none", stroke: PAPER },
