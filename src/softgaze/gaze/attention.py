@@ -220,10 +220,9 @@ class Attention:
         """Where one output word looked: {source word: weight}, most first; a source word that is repeated adds up."""
         row = word if isinstance(word, int) else self.row_of(word)
         looked: dict[str, float] = {}
-        for column in self.weights[row].argsort(kind="stable")[::-1]:
-            name = self.source[column]
-            looked[name] = looked.get(name, 0.0) + float(self.weights[row, column])
-        return looked
+        for name, weight in zip(self.source, self.weights[row].tolist(), strict=True):
+            looked[name] = looked.get(name, 0.0) + weight
+        return dict(sorted(looked.items(), key=lambda each: -each[1]))
 
     def row_of(self, word: str) -> int:
         """The only row of a word."""
