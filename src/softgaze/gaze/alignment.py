@@ -87,6 +87,17 @@ def check_base(base: int) -> None:
         raise UsageError(f"words are counted from 0 or from 1, not from {base!r}")
 
 
+def check_inside(found: Alignment, sizes: tuple[int, int], where: str, hint: str) -> None:
+    """Links past the last word of a sentence come from another pair, or were counted from another number."""
+    for link in found:
+        for side, word, size in zip(("source", "target"), link, sizes, strict=True):
+            if word >= size:
+                words = f"{size} word{'' if size == 1 else 's'}, counted from 0"
+                raise DataError(
+                    f"{where}: the link {link[0]}-{link[1]} is past the end: its {side} has {words}; {hint}"
+                )
+
+
 def turn(links: Links) -> Links:
     """(target, source) of each."""
     return frozenset((other, one) for one, other in links)

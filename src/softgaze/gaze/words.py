@@ -138,6 +138,12 @@ def words_of(text: str, pieces: Sequence[str]) -> tuple[list[int], list[str]]:
     return by_space(pieces) if numbers is None else (numbers, text.split())
 
 
+def most_words(text: str) -> int:
+    """That a link may count: what stands between spaces or, in a script without spaces, as many as characters."""
+    tokens = normalise(text).split()
+    return len("".join(tokens)) if is_unspaced(tokens) else len(tokens)
+
+
 def between_spaces(text: str, pieces: Sequence[str]) -> list[int] | None:
     """The number of each piece's whitespace token, whatever the script.
 
