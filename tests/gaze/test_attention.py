@@ -236,7 +236,13 @@ def test_a_higher_threshold_never_adds_a_link():
     assert high.links <= low.links
 
 
-@given(views)
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_a_sentence_that_looks_at_itself_has_no_links(kind):
+    with pytest.raises(ValueError, match=f"links are between source and output, and the self-attention of the {kind}"):
+        random_attention(kind=kind).alignment()
+
+
+@given(views.filter(lambda view: view.kind == "cross"))
 def test_links_do_not_depend_on_words_or_subwords_being_shown(view):
     attention = Attention(random_recording(), view)
     assert attention.words().alignment() == attention.subwords().alignment()

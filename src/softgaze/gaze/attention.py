@@ -15,7 +15,7 @@ import numpy
 from softgaze.errors import did_you_mean
 from softgaze.gaze.alignment import Alignment
 from softgaze.gaze.recording import Array, Matrix, Part, Recording, Stack, shares
-from softgaze.gaze.view import Choice, View
+from softgaze.gaze.view import KINDS, Choice, View
 from softgaze.gaze.words import WORD_START, Label, Side
 
 if TYPE_CHECKING:
@@ -259,6 +259,9 @@ class Attention:
         Each output word is linked to the word it looked at most, where looks at what many look at count for less
         (`mutual`); or, with a threshold, to all words that have so much of its look.
         """
+        if self.view.kind != "cross":
+            shown = KINDS[self.view.kind]
+            raise ValueError(f"links are between source and output, and the {shown} sees only one of them: use .cross()")
         weights = self.word_weights()
         if threshold is None:
             found = enumerate(mutual(weights))
