@@ -76,7 +76,7 @@ def test_the_screen_has_the_texts_the_map_and_its_numbers(place, found):
     for part in (TEXT, found.text, str(found.attention), plain(found.attention), found.attention.shows):
         assert " ".join(part.split()) in " ".join(shown.split())
     assert str(found.attention) in shown
-    for name in ("source", "translation", "shown", "honesty", "entropy", "coverage", "sink"):
+    for name in ("source", "translation", "honesty", "entropy", "coverage", "sink"):
         assert sum(line.startswith(f"{name} ") for line in shown.splitlines()) == 1
     assert f"{found.honesty():.2f}: " in shown
 

@@ -291,12 +291,12 @@ def labelled(name: str, value: str) -> str:
 
 
 def facts(found: "Translation", attention: "Attention", gold: "Alignment | None") -> dict[str, str]:
-    """What is shown, how far it can be trusted, and its numbers, each in words."""
+    """How far the map can be trusted, and its numbers, each in words."""
     from softgaze.gaze.corpus import needs
     from softgaze.gaze.honesty import honesty
     from softgaze.gaze.plain import coverage_in_words, entropy_in_words, honesty_in_words, sink_in_words
 
-    told = {"shown": attention.shows}
+    told: dict[str, str] = {}
     if attention.view.kind == "cross":
         influence = influence_of(found)
         told["honesty"] = honesty_in_words(honesty(attention, influence[:-1]))

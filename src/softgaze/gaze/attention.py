@@ -261,7 +261,9 @@ class Attention:
         """
         if self.view.kind != "cross":
             shown = KINDS[self.view.kind]
-            raise ValueError(f"links are between source and output, and the {shown} sees only one of them: use .cross()")
+            raise ValueError(
+                f"links are between source and output, and the {shown} sees only one of them: use .cross()"
+            )
         weights = self.word_weights()
         if threshold is None:
             found = enumerate(mutual(weights))
