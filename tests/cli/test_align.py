@@ -109,6 +109,17 @@ def test_the_map_that_was_stored_is_used(place, tmp_path):
         assert (used["by"], used["rows"], used["head"]) == ("a test", rows, 1)
 
 
+def test_the_error_rate_names_the_maps_it_is_of(place):
+    (place / "gold").write_text("\n" * len(PAIRS))
+    ran = align(place, "test.en", "test.ko", "--reverse", "reverse", "--gold", "gold", "--gold-base", 0, "-o", "l")
+    rate, forward, reverse = ran.stdout.splitlines()
+    assert rate.startswith("AER ")
+    for name, line in (("map", forward), ("reverse map", reverse)):
+        assert line.startswith(f"{name}: cross-attention, ")
+        assert "words without punctuation attached" in line
+        assert "chosen by agreement with the reverse model: " in line
+
+
 def test_empty_files_have_no_lines(place):
     (place / "empty").write_text("")
     ran = align(place, "empty", "empty")

@@ -180,10 +180,14 @@ def report(
     from softgaze.gaze.alignment import agreement
 
     counts = agreement(found, right)
-    maps = [each.choice.to_dict() for each in (aligner.forward, aligner.reverse) if each and each.choice]
-    text = (
-        json.dumps(as_record(counts, len(found), maps), ensure_ascii=False) if as_json else as_text(counts, len(found))
-    )
+    lookers = {"map": aligner.forward, "reverse map": aligner.reverse}
+    chosen = {name: (each, each.choice) for name, each in lookers.items() if each and each.choice}
+    if as_json:
+        maps = [choice.to_dict() for _, choice in chosen.values()]
+        text = json.dumps(as_record(counts, len(found), maps), ensure_ascii=False)
+    else:
+        maps_in_words = [f"{name}: {looker.describe()}" for name, (looker, _) in chosen.items()]
+        text = "\n".join([as_text(counts, len(found)), *maps_in_words])
     typer.echo(text, err=not to_stdout)
 
 
