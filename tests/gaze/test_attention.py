@@ -160,6 +160,26 @@ def test_a_repeated_or_unknown_word_is_answered_with_what_to_ask():
         HAND["hunt"]
 
 
+def test_marks_around_a_word_do_not_count_when_it_is_named():
+    attention = Attention.of(["a", "b"], ["쉬어요.", "“가요”", "가요"], [[1, 0], [0, 1], [1, 0]])
+    assert attention["쉬어요"] == attention["쉬어요."] == attention[0]
+    assert attention["가요"] == attention[2]
+
+
+def test_a_row_that_is_not_there_is_named():
+    with pytest.raises(IndexError, match="the output has rows 0 to 3, and no row 99"):
+        HAND[99]
+    with pytest.raises(KeyError, match="not as True"):
+        HAND[True]
+    assert HAND[-1] == HAND[3]
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_less_than_one_is_not_the_most(count):
+    with pytest.raises(ValueError, match=f"not {count}"):
+        HAND.top(count)
+
+
 def test_subwords_are_found_with_and_without_their_space():
     pieces = random_attention().subwords()
     assert pieces["▁school"] == pieces["school"]

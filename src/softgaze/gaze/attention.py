@@ -16,7 +16,7 @@ from softgaze.errors import did_you_mean
 from softgaze.gaze.alignment import Alignment
 from softgaze.gaze.recording import Array, Matrix, Part, Recording, Stack, shares
 from softgaze.gaze.view import KINDS, Choice, View
-from softgaze.gaze.words import WORD_START, Label, Side
+from softgaze.gaze.words import WORD_START, Label, Side, named
 
 if TYPE_CHECKING:
     from softgaze.gaze.figure import Figure
@@ -218,15 +218,21 @@ class Attention:
 
     def __getitem__(self, word: str | int) -> dict[str, float]:
         """Where one output word looked: {source word: weight}, most first; a source word that is repeated adds up."""
-        row = word if isinstance(word, int) else self.row_of(word)
+        row = self.row_of(word)
         looked: dict[str, float] = {}
         for name, weight in zip(self.source, self.weights[row].tolist(), strict=True):
             looked[name] = looked.get(name, 0.0) + weight
         return dict(sorted(looked.items(), key=lambda each: -each[1]))
 
-    def row_of(self, word: str) -> int:
-        """The only row of a word."""
-        rows = [row for row, text in enumerate(self.target) if word in (text, text.removeprefix(WORD_START))]
+    def row_of(self, word: str | int) -> int:
+        """The only row of a word, marks around it aside, or the row of a number."""
+        if isinstance(word, int) and not isinstance(word, bool):
+            if not -len(self.target) <= word < len(self.target):
+                raise IndexError(f"the output has rows 0 to {len(self.target) - 1}, and no row {word}")
+            return word
+        if not isinstance(word, str):
+            raise KeyError(f"a word of the output is given as text or by number, not as {word!r}")
+        rows = named(word, [text if text == word else text.removeprefix(WORD_START) for text in self.target])
         if not rows:
             raise KeyError(f"{word!r} is not in the output; {did_you_mean(word, self.target)}")
         if len(rows) > 1:
@@ -235,6 +241,8 @@ class Attention:
 
     def top(self, count: int = 1) -> list[tuple[str, list[tuple[str, float]]]]:
         """For each output word the `count` it looked at most, with their weights."""
+        if count < 1:
+            raise ValueError(f"at least 1 word can be the most looked at, not {count}")
         order = (-self.weights).argsort(axis=1, kind="stable")[:, :count]
         return [
             (word, [(self.source[column], float(self.weights[row, column])) for column in order[row]])
