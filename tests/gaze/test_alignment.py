@@ -158,6 +158,12 @@ def test_different_numbers_of_sentences_are_refused():
         aer(["0-0"], ["0-0", "0-0"], gold_base=0)
 
 
+@pytest.mark.parametrize("wrong", [None, 1, [(0, 0)]])
+def test_what_is_no_line_is_named(wrong):
+    with pytest.raises(UsageError, match="gold, line 1: links are an Alignment or a line"):
+        aer(["0-0"], [wrong], gold_base=0)
+
+
 def test_one_text_is_not_taken_for_many_lines():
     with pytest.raises(UsageError, match="sequence of lines"):
         aer("0-0", ["0-0"], gold_base=0)

@@ -283,6 +283,12 @@ def test_weights_that_do_not_fit_are_refused():
         Attention.of(["a"], ["x"], numpy.ones((2, 2)))
 
 
+@pytest.mark.parametrize("wrong", [numpy.nan, numpy.inf, -0.1])
+def test_what_is_no_weight_is_refused(wrong):
+    with pytest.raises(ValueError, match="numbers from 0 up"):
+        Attention.of(["a", "b"], ["x"], [[wrong, 1.0]])
+
+
 def test_it_prints_as_a_heat_map():
     assert str(HAND).splitlines()[0].split() == list(HAND.source)
     assert "3 × 3" in repr(Attention.of("abc", "xyz", numpy.eye(3)))

@@ -228,6 +228,8 @@ def read_all(lines: Sequence["Alignment | str"], base: int, name: str) -> list[A
         raise UsageError(f"the {name} is a sequence of lines, one for each sentence, not a single text")
     read = []
     for number, line in enumerate(lines, 1):
+        if not isinstance(line, Alignment | str):
+            raise UsageError(f"{name}, line {number:,}: links are an Alignment or a line such as 0-0 1-2, not {line!r}")
         try:
             read.append(line if isinstance(line, Alignment) else Alignment.parse(line, base))
         except DataError as error:

@@ -46,6 +46,8 @@ class Attention:
     def of(cls, source: Sequence[str], target: Sequence[str], weights: Any) -> "Attention":
         """From words and weights of one's own: (T, S), or (H, T, S), or (L, H, T, S). An END is written "⏎"."""
         stack = numpy.asarray(weights, dtype=numpy.float32)
+        if not (numpy.isfinite(stack) & (stack >= 0)).all():
+            raise ValueError("weights are numbers from 0 up, and some of these are negative, infinite or no number")
         stack = stack.reshape((1,) * (4 - stack.ndim) + stack.shape)  # (L, H, T, S)
         norms: Array = numpy.ones((*stack.shape[:2], stack.shape[3]), dtype=numpy.float32)
         return cls(Recording(Side.plain(source), Side.plain(target), (Part(Stack(stack, norms)),)), View())
