@@ -87,7 +87,7 @@ def test_two_directions_are_joined_as_asked(place):
 def test_the_error_rate_goes_to_stderr_and_lines_stay_lines(place, base):
     found = links_of(place)
     gold = [" ".join(f"{one + base}-{other + base}" for one, other in Alignment.parse(line)) for line in found]
-    gold[0] = f"{base + 7}-{base + 7}"
+    gold[0] = f"{base}-{base + 1}"
     (place / "gold").write_text("".join(f"{line}\n" for line in gold))
     ran = align(place, "test.en", "test.ko", "--gold", "gold", "--gold-base", base)
     assert ran.stdout.split("\n")[:-1] == found
@@ -107,6 +107,17 @@ def test_the_map_that_was_stored_is_used(place, tmp_path):
         ran = align(place, "test.en", "test.ko", "--gold", "gold", "--gold-base", 0, "-o", "l", "--json", model=model)
         [used] = json.loads(ran.stdout)["maps"]
         assert (used["by"], used["rows"], used["head"]) == ("a test", rows, 1)
+
+
+def test_the_error_rate_names_the_maps_it_is_of(place):
+    (place / "gold").write_text("\n" * len(PAIRS))
+    ran = align(place, "test.en", "test.ko", "--reverse", "reverse", "--gold", "gold", "--gold-base", 0, "-o", "l")
+    rate, forward, reverse = ran.stdout.splitlines()
+    assert rate.startswith("AER ")
+    for name, line in (("map", forward), ("reverse map", reverse)):
+        assert line.startswith(f"{name}: cross-attention, ")
+        assert "words without punctuation attached" in line
+        assert "chosen by agreement with the reverse model: " in line
 
 
 def test_empty_files_have_no_lines(place):
@@ -136,6 +147,11 @@ WRONG = {
         3,
         "gold needs a line for each",
     ),
+    "gold of another base": (
+        ["test.en", "test.ko", "--gold", "past", "--gold-base", "0"],
+        3,
+        "past, line 4: the link 5-3 is past the end: its source has 5 words, counted from 0; is --gold-base right",
+    ),
     "a method for one model": (["test.en", "test.ko", "--method", "union"], 2, "give the other one with --reverse"),
     "an unknown method": (["test.en", "test.ko", "--reverse", "reverse", "--method", "unoin"], 2, "did you mean union"),
     "a share that is none": (["test.en", "test.ko", "--threshold", "2"], 2, "a share above 0"),
@@ -147,6 +163,7 @@ WRONG = {
 def test_what_cannot_work_is_one_line(place, arguments, code, said):
     (place / "gold").write_text("\n" * len(PAIRS))
     (place / "short.ko").write_text("1-1\n")
+    (place / "past").write_text("1-1 2-1\n\n\n2p1 5-3\n" + "\n" * 4)
     ran = align(place, *(each.format(model=tiny_bundle()) for each in arguments))
     assert ran.returncode == code, ran.stderr
     assert said in ran.stderr

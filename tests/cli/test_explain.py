@@ -32,6 +32,7 @@ def place(tmp_path_factory):
     for name, lines in (("test.en", SOURCES), ("test.ko", REFERENCES)):
         (directory / name).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")
     (directory / "test.gold").write_text("0-0 2-1\n\n1-0 3-1 4-2\n1-0\n")
+    (directory / "past.gold").write_text("1-1 3-2\n\n\n\n")
     (directory / "short.gold").write_text("0-0\n")
     (directory / "empty.en").write_text("")
     (directory / "folder").mkdir()
@@ -75,7 +76,7 @@ def test_the_screen_has_the_texts_the_map_and_its_numbers(place, found):
     for part in (TEXT, found.text, str(found.attention), plain(found.attention), found.attention.shows):
         assert " ".join(part.split()) in " ".join(shown.split())
     assert str(found.attention) in shown
-    for name in ("source", "translation", "shown", "honesty", "entropy", "coverage", "sink"):
+    for name in ("source", "translation", "honesty", "entropy", "coverage", "sink"):
         assert sum(line.startswith(f"{name} ") for line in shown.splitlines()) == 1
     assert f"{found.honesty():.2f}: " in shown
 
@@ -179,7 +180,11 @@ WRONG = {
     "a rollout of one layer": ([TEXT, "--measure", "rollout", "--layer", "0"], 2, "through all layers"),
     "gold without a base": ([TEXT, "--gold", "0-0"], 2, "--gold needs --gold-base 0 or 1"),
     "a base without gold": ([TEXT, "--gold-base", "0"], 2, "give --gold"),
-    "gold beyond the sentence": ([TEXT, "--gold", "9-0", "--gold-base", "0"], 3, "is outside of 3 source"),
+    "gold beyond the sentence": (
+        [TEXT, "--gold", "9-0", "--gold-base", "0"],
+        3,
+        "its source has 3 words, counted from 0; is --gold-base right",
+    ),
     "gold that is none": ([TEXT, "--gold", "a-b", "--gold-base", "0"], 3, "'a-b' is no link"),
     "nothing given": ([TEXT, "--target", " "], 2, "nothing was written"),
     "a reference of a text": ([TEXT, "--reference", "test.ko"], 2, "--reference has no meaning with a single TEXT"),
@@ -190,6 +195,11 @@ WRONG = {
     "an empty corpus": (["--corpus", "empty.en"], 3, "empty.en is empty"),
     "a reference that is too short": (["--corpus", "test.en", "--reference", "short.gold"], 3, "line n must"),
     "gold of no reference": (["--corpus", "test.en", "--gold", "test.gold", "--gold-base", "0"], 2, "--reference REF"),
+    "gold of another base": (
+        ["--corpus", "test.en", "--reference", "test.ko", "--gold", "past.gold", "--gold-base", "0"],
+        3,
+        "past.gold, line 1: the link 3-2 is past the end: its source has 3 words",
+    ),
     "gold that is too short": (
         ["--corpus", "test.en", "--reference", "test.ko", "--gold", "short.gold", "--gold-base", "0"],
         3,

@@ -1,6 +1,7 @@
 """Links: read and written alike, joined in the right order of size, and scored as Och and Ney have it."""
 
 import os
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -8,7 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softgaze.errors import DataError, UsageError
-from softgaze.gaze.alignment import METHODS, Alignment, aer, agreement, read_all
+from softgaze.gaze.alignment import METHODS, Alignment, aer, agreement, check_inside, read_all
+from softgaze.gaze.words import most_words
 
 DATA = Path(os.environ.get("SOFTGAZE_DATA", Path(__file__).parents[3] / "shared" / "data"))
 HANSARDS = DATA / "hansards-en-fr"
@@ -58,6 +60,13 @@ def test_a_zero_among_words_counted_from_one_is_noticed_with_its_line():
 def test_other_bases_are_refused(base):
     with pytest.raises(UsageError, match="from 0 or from 1"):
         aer(["0-0"], ["1-1"], gold_base=base)
+
+
+@given(alignments, st.tuples(st.integers(0, 9), st.integers(0, 9)))
+def test_links_past_the_end_are_named_and_no_others(alignment, sizes):
+    past = [link for link in alignment if link[0] >= sizes[0] or link[1] >= sizes[1]]
+    with pytest.raises(DataError, match=f"file: the link {past[0][0]}-{past[0][1]} is past") if past else nullcontext():
+        check_inside(alignment, sizes, "file", "a hint")
 
 
 # --- joining
@@ -149,9 +158,29 @@ def test_different_numbers_of_sentences_are_refused():
         aer(["0-0"], ["0-0", "0-0"], gold_base=0)
 
 
+@pytest.mark.parametrize("wrong", [None, 1, [(0, 0)]])
+def test_what_is_no_line_is_named(wrong):
+    with pytest.raises(UsageError, match="gold, line 1: links are an Alignment or a line"):
+        aer(["0-0"], [wrong], gold_base=0)
+
+
 def test_one_text_is_not_taken_for_many_lines():
     with pytest.raises(UsageError, match="sequence of lines"):
         aer("0-0", ["0-0"], gold_base=0)
+
+
+@pytest.mark.skipif(not HANSARDS.is_dir(), reason=f"the Hansards gold alignments are not in {HANSARDS}")
+def test_gold_fits_its_sentences_from_the_right_number_only():
+    texts = [(HANSARDS / name).read_text().splitlines() for name in ("test.en", "test.fr")]
+    gold = (HANSARDS / "gold.talp").read_text().splitlines()
+
+    def check(base):
+        for line, source, target in zip(gold, *texts, strict=True):
+            check_inside(Alignment.parse(line, base), (most_words(source), most_words(target)), "gold", "")
+
+    check(1)
+    with pytest.raises(DataError, match="is past the end"):
+        check(0)
 
 
 @pytest.mark.skipif(not HANSARDS.is_dir(), reason=f"the Hansards gold alignments are not in {HANSARDS}")

@@ -146,8 +146,9 @@ def test_the_sink_is_what_goes_to_the_end():
 
 
 def test_a_word_tells_where_it_looked_most_first():
-    attention = Attention.of(["a", "b", "a"], ["x"], [[0.2, 0.5, 0.3]])
-    assert attention["x"] == pytest.approx({"b": 0.5, "a": 0.5})
+    attention = Attention.of(["a", "b", "c", "a"], ["x"], [[0.3, 0.4, 0.05, 0.25]])
+    assert list(attention["x"]) == ["a", "b", "c"]
+    assert list(attention["x"].values()) == pytest.approx([0.55, 0.4, 0.05])
     assert HAND["hund"]["dog"] == 1
     assert next(iter(HAND[0])) == "the"
 
@@ -157,6 +158,26 @@ def test_a_repeated_or_unknown_word_is_answered_with_what_to_ask():
         HAND["der"]
     with pytest.raises(KeyError, match="did you mean hund"):
         HAND["hunt"]
+
+
+def test_marks_around_a_word_do_not_count_when_it_is_named():
+    attention = Attention.of(["a", "b"], ["쉬어요.", "“가요”", "가요"], [[1, 0], [0, 1], [1, 0]])
+    assert attention["쉬어요"] == attention["쉬어요."] == attention[0]
+    assert attention["가요"] == attention[2]
+
+
+def test_a_row_that_is_not_there_is_named():
+    with pytest.raises(IndexError, match="the output has rows 0 to 3, and no row 99"):
+        HAND[99]
+    with pytest.raises(KeyError, match="not as True"):
+        HAND[True]
+    assert HAND[-1] == HAND[3]
+
+
+@pytest.mark.parametrize("count", [0, -1])
+def test_less_than_one_is_not_the_most(count):
+    with pytest.raises(ValueError, match=f"not {count}"):
+        HAND.top(count)
 
 
 def test_subwords_are_found_with_and_without_their_space():
@@ -235,7 +256,13 @@ def test_a_higher_threshold_never_adds_a_link():
     assert high.links <= low.links
 
 
-@given(views)
+@pytest.mark.parametrize("kind", ["encoder", "decoder"])
+def test_a_sentence_that_looks_at_itself_has_no_links(kind):
+    with pytest.raises(ValueError, match=f"links are between source and output, and the self-attention of the {kind}"):
+        random_attention(kind=kind).alignment()
+
+
+@given(views.filter(lambda view: view.kind == "cross"))
 def test_links_do_not_depend_on_words_or_subwords_being_shown(view):
     attention = Attention(random_recording(), view)
     assert attention.words().alignment() == attention.subwords().alignment()
@@ -254,6 +281,12 @@ def test_impossible_thresholds_are_refused(threshold):
 def test_weights_that_do_not_fit_are_refused():
     with pytest.raises(ValueError, match="do not fit"):
         Attention.of(["a"], ["x"], numpy.ones((2, 2)))
+
+
+@pytest.mark.parametrize("wrong", [numpy.nan, numpy.inf, -0.1])
+def test_what_is_no_weight_is_refused(wrong):
+    with pytest.raises(ValueError, match="numbers from 0 up"):
+        Attention.of(["a", "b"], ["x"], [[wrong, 1.0]])
 
 
 def test_it_prints_as_a_heat_map():

@@ -61,3 +61,10 @@ def test_the_footer_says_what_is_shown(view):
     assert attention.shows in footer
     assert ("output: 개가 자요 school" in footer) == (attention.view.kind != "encoder")
     assert ("source: the dog sleeps 학교에" in footer) == (attention.view.kind != "decoder")
+
+
+@pytest.mark.parametrize(
+    ("measure", "name"), [("weights", "weight"), ("norms", "weight × length"), ("rollout", "rollout")]
+)
+def test_the_legend_names_what_is_measured(measure, name):
+    assert Sheet(random_attention(measure=measure)).legend[0][0] == ("scale", name)

@@ -15,7 +15,7 @@ def test_a_view_says_every_thing_that_matters():
         "layer 2 of 0–3",
         "head 1 of 0–1",
         "lengths of the values",
-        "words",
+        "words with their punctuation",
         "after reading",
     ):
         assert words in said

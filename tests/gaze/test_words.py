@@ -15,6 +15,7 @@ from softgaze.gaze.words import (
     between_spaces,
     by_character,
     is_punctuation,
+    most_words,
     piece_bytes,
 )
 
@@ -169,3 +170,14 @@ def test_a_side_reads_as_its_text(text):
 
 def test_text_without_spaces_is_read_without_them():
     assert side_of("我去学校。").text == "我去学校。"
+
+
+@given(texts)
+def test_a_link_may_count_every_word_that_a_text_has(text):
+    assert len(side_of(text).words) <= most_words(text)
+
+
+def test_links_count_words_between_spaces_or_characters_where_there_are_none():
+    assert most_words("the dog  sleeps 학교에") == 4
+    assert most_words("東京に行きました。") == 9
+    assert most_words("東京 に 行き ました 。") == 5

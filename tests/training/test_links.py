@@ -55,8 +55,8 @@ def test_other_counts_of_lines_are_seen_before_anything_is_read(tmp_path):
 @pytest.mark.parametrize(
     ("line", "words"),
     [
-        ("0-0 2-0", "the link 2-0 is past the end: its source has 2 words between spaces"),
-        ("0-1", "the link 0-1 is past the end: its target has 1 word between spaces"),
+        ("0-0 2-0", "the link 2-0 is past the end: its source has 2 words, counted from 0"),
+        ("0-1", "the link 0-1 is past the end: its target has 1 word, counted from 0"),
         ("0p7", "the link 0-7 is past the end"),
         ("0-0 1:0", "'1:0' is no link"),
         ("0-0 -1-0", "'-1-0' is no link"),

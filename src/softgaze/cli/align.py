@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
+    from softgaze.data.corpus import Pair
     from softgaze.gaze import Alignment
     from softgaze.gaze.aligner import Aligner
     from softgaze.gaze.alignment import Counts
@@ -60,7 +61,7 @@ def align(
     right = read_gold(gold, gold_base)
     check_method(method, reverse, threshold)
     empty = all(path.is_file() and not path.stat().st_size for path in (source, target))
-    pairs = iter(()) if empty else read_pairs(source, target)
+    pairs = iter(()) if empty else within(read_pairs(source, target), right, gold)
     total = count_lines(source) if source.is_file() and not empty else None  # a pipe can be read only once
     if right is not None and total not in (None, len(right)):
         raise DataError(f"{source} has {total:,} lines and {gold} {len(right):,}; gold needs a line for each sentence")
@@ -96,6 +97,18 @@ def read_gold(path: Path | None, base: int | None) -> "list[Alignment] | None":
         return read_all(list(read_lines(path)), base, "gold")
     except DataError as error:
         raise DataError(f"{path}: {error}" if str(path) not in str(error) else str(error)) from None
+
+
+def within(pairs: "Iterable[Pair]", right: "list[Alignment] | None", path: Path | None) -> "Iterator[Pair]":
+    """The pairs as they are read, each with the words that its gold links name: a wrong base is found in time."""
+    from softgaze.gaze.alignment import check_inside
+    from softgaze.gaze.words import most_words
+
+    for number, pair in enumerate(pairs):
+        if right is not None and number < len(right):
+            sizes = most_words(pair.source), most_words(pair.target)
+            check_inside(right[number], sizes, f"{path}, line {number + 1:,}", "is --gold-base right for this file?")
+        yield pair
 
 
 def check_method(method: str | None, reverse: Path | None, threshold: float | None) -> None:
@@ -167,10 +180,14 @@ def report(
     from softgaze.gaze.alignment import agreement
 
     counts = agreement(found, right)
-    maps = [each.choice.to_dict() for each in (aligner.forward, aligner.reverse) if each and each.choice]
-    text = (
-        json.dumps(as_record(counts, len(found), maps), ensure_ascii=False) if as_json else as_text(counts, len(found))
-    )
+    lookers = {"map": aligner.forward, "reverse map": aligner.reverse}
+    chosen = {name: (each, each.choice) for name, each in lookers.items() if each and each.choice}
+    if as_json:
+        maps = [choice.to_dict() for _, choice in chosen.values()]
+        text = json.dumps(as_record(counts, len(found), maps), ensure_ascii=False)
+    else:
+        maps_in_words = [f"{name}: {looker.describe()}" for name, (looker, _) in chosen.items()]
+        text = "\n".join([as_text(counts, len(found)), *maps_in_words])
     typer.echo(text, err=not to_stdout)
 
 

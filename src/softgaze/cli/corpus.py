@@ -59,17 +59,22 @@ def read(
     corpus: Path, reference: Path | None, gold: str | None, base: int | None, limit: int | None
 ) -> tuple[Iterator[Line], int | None]:
     """The lines of the files side by side, and how many there will be if that is known."""
-    from softgaze.cli.align import read_gold
+    from softgaze.cli.align import read_gold, within
     from softgaze.data.corpus import count_lines, read_lines, read_pairs
     from softgaze.errors import DataError, UsageError
 
-    right = read_gold(Path(gold) if gold is not None else None, base)
+    path = Path(gold) if gold is not None else None
+    right = read_gold(path, base)
     if right is not None and reference is None:
         raise UsageError("--gold links the words of given translations; give them with --reference REF")
     total = count_lines(corpus) if corpus.is_file() else None
     if right is not None and total not in (None, len(right)):
         raise DataError(f"{corpus} has {total:,} lines and {gold} {len(right):,}; gold needs a line for each sentence")
-    pairs = read_pairs(corpus, reference) if reference else ((line, None) for line in read_lines(corpus))
+    pairs = (
+        within(read_pairs(corpus, reference), right, path)
+        if reference
+        else ((line, None) for line in read_lines(corpus))
+    )
     links = iter(right) if right is not None else None
     lines = (Line(source, wanted, next(links) if links else None) for source, wanted in pairs)
     first = list(islice(lines, 1))  # a file that cannot be read is named before a model is loaded

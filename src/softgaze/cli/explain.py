@@ -235,15 +235,10 @@ def view_of(found: "Translation", asked: Asked) -> "Attention":
 
 def check_gold(gold: "Alignment | None", attention: "Attention") -> None:
     """Links beyond the sentence come from another pair, or from the wrong base."""
-    from softgaze.errors import DataError
+    from softgaze.gaze.alignment import Alignment, check_inside
 
-    sides = attention.recording.source.words, attention.recording.target.words
-    for link in gold or ():
-        if any(place >= len(words) for place, words in zip(link, sides, strict=True)):
-            raise DataError(
-                f"--gold: the link {link[0]}-{link[1]} (counted from 0) is outside of {len(sides[0])} source and "
-                f"{len(sides[1])} target words; are they counted from --gold-base?"
-            )
+    sizes = len(attention.recording.source.words), len(attention.recording.target.words)
+    check_inside(gold or Alignment(), sizes, "--gold", "is --gold-base right for these links?")
 
 
 # --- as a file --------------------------------------------------------------------------------------------------
@@ -296,12 +291,12 @@ def labelled(name: str, value: str) -> str:
 
 
 def facts(found: "Translation", attention: "Attention", gold: "Alignment | None") -> dict[str, str]:
-    """What is shown, how far it can be trusted, and its numbers, each in words."""
+    """How far the map can be trusted, and its numbers, each in words."""
     from softgaze.gaze.corpus import needs
     from softgaze.gaze.honesty import honesty
     from softgaze.gaze.plain import coverage_in_words, entropy_in_words, honesty_in_words, sink_in_words
 
-    told = {"shown": attention.shows}
+    told: dict[str, str] = {}
     if attention.view.kind == "cross":
         influence = influence_of(found)
         told["honesty"] = honesty_in_words(honesty(attention, influence[:-1]))

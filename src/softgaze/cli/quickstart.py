@@ -81,7 +81,7 @@ def show_attention(translator: "Translator", sources: list[str]) -> None:
         found = translator.translate(source)
         typer.echo(f"\n{source}\n{found.text}\n")
         if found.attention is not None:
-            typer.echo(f"{found.attention}\n  ({found.attention.shows})\n")
+            typer.echo(f"{found.attention}\n")
 
 
 def pick_varied(sources: list[str]) -> list[str]:

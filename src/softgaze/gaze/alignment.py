@@ -87,6 +87,17 @@ def check_base(base: int) -> None:
         raise UsageError(f"words are counted from 0 or from 1, not from {base!r}")
 
 
+def check_inside(found: Alignment, sizes: tuple[int, int], where: str, hint: str) -> None:
+    """Links past the last word of a sentence come from another pair, or were counted from another number."""
+    for link in found:
+        for side, word, size in zip(("source", "target"), link, sizes, strict=True):
+            if word >= size:
+                words = f"{size} word{'' if size == 1 else 's'}, counted from 0"
+                raise DataError(
+                    f"{where}: the link {link[0]}-{link[1]} is past the end: its {side} has {words}; {hint}"
+                )
+
+
 def turn(links: Links) -> Links:
     """(target, source) of each."""
     return frozenset((other, one) for one, other in links)
@@ -217,6 +228,8 @@ def read_all(lines: Sequence["Alignment | str"], base: int, name: str) -> list[A
         raise UsageError(f"the {name} is a sequence of lines, one for each sentence, not a single text")
     read = []
     for number, line in enumerate(lines, 1):
+        if not isinstance(line, Alignment | str):
+            raise UsageError(f"{name}, line {number:,}: links are an Alignment or a line such as 0-0 1-2, not {line!r}")
         try:
             read.append(line if isinstance(line, Alignment) else Alignment.parse(line, base))
         except DataError as error:

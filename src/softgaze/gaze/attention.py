@@ -15,8 +15,8 @@ import numpy
 from softgaze.errors import did_you_mean
 from softgaze.gaze.alignment import Alignment
 from softgaze.gaze.recording import Array, Matrix, Part, Recording, Stack, shares
-from softgaze.gaze.view import Choice, View
-from softgaze.gaze.words import WORD_START, Label, Side
+from softgaze.gaze.view import KINDS, Choice, View
+from softgaze.gaze.words import WORD_START, Label, Side, named
 
 if TYPE_CHECKING:
     from softgaze.gaze.figure import Figure
@@ -46,6 +46,8 @@ class Attention:
     def of(cls, source: Sequence[str], target: Sequence[str], weights: Any) -> "Attention":
         """From words and weights of one's own: (T, S), or (H, T, S), or (L, H, T, S). An END is written "⏎"."""
         stack = numpy.asarray(weights, dtype=numpy.float32)
+        if not (numpy.isfinite(stack) & (stack >= 0)).all():
+            raise ValueError("weights are numbers from 0 up, and some of these are negative, infinite or no number")
         stack = stack.reshape((1,) * (4 - stack.ndim) + stack.shape)  # (L, H, T, S)
         norms: Array = numpy.ones((*stack.shape[:2], stack.shape[3]), dtype=numpy.float32)
         return cls(Recording(Side.plain(source), Side.plain(target), (Part(Stack(stack, norms)),)), View())
@@ -218,16 +220,21 @@ class Attention:
 
     def __getitem__(self, word: str | int) -> dict[str, float]:
         """Where one output word looked: {source word: weight}, most first; a source word that is repeated adds up."""
-        row = word if isinstance(word, int) else self.row_of(word)
+        row = self.row_of(word)
         looked: dict[str, float] = {}
-        for column in self.weights[row].argsort(kind="stable")[::-1]:
-            name = self.source[column]
-            looked[name] = looked.get(name, 0.0) + float(self.weights[row, column])
-        return looked
+        for name, weight in zip(self.source, self.weights[row].tolist(), strict=True):
+            looked[name] = looked.get(name, 0.0) + weight
+        return dict(sorted(looked.items(), key=lambda each: -each[1]))
 
-    def row_of(self, word: str) -> int:
-        """The only row of a word."""
-        rows = [row for row, text in enumerate(self.target) if word in (text, text.removeprefix(WORD_START))]
+    def row_of(self, word: str | int) -> int:
+        """The only row of a word, marks around it aside, or the row of a number."""
+        if isinstance(word, int) and not isinstance(word, bool):
+            if not -len(self.target) <= word < len(self.target):
+                raise IndexError(f"the output has rows 0 to {len(self.target) - 1}, and no row {word}")
+            return word
+        if not isinstance(word, str):
+            raise KeyError(f"a word of the output is given as text or by number, not as {word!r}")
+        rows = named(word, [text if text == word else text.removeprefix(WORD_START) for text in self.target])
         if not rows:
             raise KeyError(f"{word!r} is not in the output; {did_you_mean(word, self.target)}")
         if len(rows) > 1:
@@ -236,6 +243,8 @@ class Attention:
 
     def top(self, count: int = 1) -> list[tuple[str, list[tuple[str, float]]]]:
         """For each output word the `count` it looked at most, with their weights."""
+        if count < 1:
+            raise ValueError(f"at least 1 word can be the most looked at, not {count}")
         order = (-self.weights).argsort(axis=1, kind="stable")[:, :count]
         return [
             (word, [(self.source[column], float(self.weights[row, column])) for column in order[row]])
@@ -260,6 +269,11 @@ class Attention:
         Each output word is linked to the word it looked at most, where looks at what many look at count for less
         (`mutual`); or, with a threshold, to all words that have so much of its look.
         """
+        if self.view.kind != "cross":
+            shown = KINDS[self.view.kind]
+            raise ValueError(
+                f"links are between source and output, and the {shown} sees only one of them: use .cross()"
+            )
         weights = self.word_weights()
         if threshold is None:
             found = enumerate(mutual(weights))

@@ -16,7 +16,7 @@ from softgaze.bundle import Tokenizers
 from softgaze.gaze.attention import Attention, gathered, mutual
 from softgaze.gaze.influence import influences
 from softgaze.gaze.recording import Flags, Matrix, Recording
-from softgaze.gaze.view import ROWS, Choice, View
+from softgaze.gaze.view import LINKED, ROWS, Choice, View
 from softgaze.gaze.watching import Passage, record, shown
 from softgaze.models.base import Seq2Seq
 
@@ -41,6 +41,14 @@ class Looker:
     def can_look(self) -> bool:
         """Whether the model looks at its source at all: found by trying."""
         return "cross" in self.recordings([("a", "a")])[0].kinds
+
+    def describe(self) -> str:
+        """Which map links are made of, and why; nothing where none was chosen for all sentences."""
+        if self.choice is None:
+            return ""
+        view = self.choice.view
+        size = self.recordings([("a", "a")])[0].size(view.kind)
+        return f"{view.describe(*size, unit=LINKED)}; {self.choice.describe()}"
 
     def passages(self, pairs: Pairs) -> list[Passage]:
         """Sentence pairs as the model has them."""

@@ -21,6 +21,7 @@ SLANT = 0.7072  # sine and cosine of 45°
 NOTE, NOTE_LINE = 12, 17  # letters and lines of legend and footer
 SCALE, SIGN, LEGEND_LINE = 140, 18, 26  # signs of the legend
 SIDES = {"cross": ("output", "source"), "encoder": ("source", "source"), "decoder": ("output", "output")}
+NUMBERS = {"weights": "weight", "norms": "weight × length", "rollout": "rollout"}  # what a cell holds, by measure
 
 
 class Sizes(NamedTuple):
@@ -147,7 +148,7 @@ class Sheet:
     @cached_property
     def legend(self) -> list[list[tuple[str, str]]]:
         """Lines of (sign, meaning) that fit side by side."""
-        signs = [("scale", "weight"), ("ring", "most of its row")]
+        signs = [("scale", NUMBERS[self.attention.view.measure]), ("ring", "most of its row")]
         if self.gold is not None:
             signs += [("sure", "gold"), ("possible", "gold, possible")]
         lines: list[list[tuple[str, str]]] = [[]]

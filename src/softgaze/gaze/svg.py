@@ -146,7 +146,9 @@ def check_gold(sheet: Sheet, rows: dict[int, int], columns: dict[int, int]) -> N
     """Gold says which words mean which, so there must be two sentences, and all the words it names."""
     view = sheet.attention.view
     if view.kind != "cross" or view.unit != "words":
-        raise UsageError("gold links are drawn where words of the output look at the source: use .cross().words()")
+        raise UsageError(
+            "gold links words of source and output: a picture of subwords, or of one of them alone, cannot show it"
+        )
     for source, target in sheet.gold or ():
         if source not in columns or target not in rows:
             words = f"{len(columns)} words of the source and {len(rows)} of the output"

@@ -31,11 +31,14 @@ class Column(NamedTuple):
 
 
 def heat_map(attention: Attention, width: int | None = None) -> str:
-    """Source words on top, one line an output word; a long sentence goes on below in further blocks."""
+    """Source words on top, one line an output word; a long sentence goes on below in further blocks.
+
+    Under it stands what the shades mean, and which map this is.
+    """
     limit = width or shutil.get_terminal_size().columns
     margin = max((cell_len(clean(word)) for word in attention.target), default=0)
     blocks = [block(attention, columns, margin) for columns in fitting(columns_of(attention), limit - margin)]
-    return "\n\n".join([*blocks, LEGEND])
+    return "\n\n".join([*blocks, "\n".join([LEGEND, *filled(clean(attention.shows), limit)])])
 
 
 def block(attention: Attention, columns: Sequence[Column], margin: int) -> str:
@@ -85,6 +88,17 @@ def fitting(columns: Sequence[Column], limit: int) -> list[list[Column]]:
 def shade(weight: float) -> str:
     """The darker the more was looked."""
     return SHADES[sum(weight >= edge for edge in EDGES)]
+
+
+def filled(text: str, width: int) -> list[str]:
+    """Lines of at most `width` cells, but for words that are wider."""
+    lines: list[str] = []
+    for word in text.split():
+        if lines and cell_len(f"{lines[-1]} {word}") <= width:
+            lines[-1] += f" {word}"
+        else:
+            lines.append(word)
+    return lines
 
 
 def pad_to(word: str, width: int) -> str:

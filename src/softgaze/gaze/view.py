@@ -18,7 +18,8 @@ MEASURES = {
     "norms": "weights × lengths of the values",
     "rollout": "weights followed through all layers (rollout)",
 }
-UNITS = {"words": "words", "subwords": "subwords"}
+UNITS = {"words": "words with their punctuation", "subwords": "subwords"}
+LINKED = "words without punctuation attached to them"  # what links are made of, whatever is shown
 
 
 @dataclass(frozen=True)
@@ -45,15 +46,14 @@ class View:
         """Whether the row of a word is the step after the one that wrote it. An encoder reads all words at once."""
         return self.rows == "reading" and self.kind != "encoder"
 
-    def describe(self, layers: int, heads: int) -> str:
-        """What a figure says of itself, among so many layers and heads."""
+    def describe(self, layers: int, heads: int, unit: str | None = None) -> str:
+        """What a figure says of itself, among so many layers and heads; `unit` if it is of other words than shown."""
         parts = [KINDS[self.kind]]
         if self.measure != "rollout":
             parts += [self.describe_one("layer", layers), self.describe_one("head", heads)]
         rows = ROWS["reading" if self.kind == "encoder" else self.rows]
-        return (
-            f"{', '.join([*parts, MEASURES[self.measure], UNITS[self.unit]])}; a row is where the model looked {rows}"
-        )
+        parts += [MEASURES[self.measure], unit or UNITS[self.unit]]
+        return f"{', '.join(parts)}; a row is where the model looked {rows}"
 
     def describe_one(self, name: str, count: int) -> str:
         """Which layer or head, and of how many."""

@@ -6,20 +6,18 @@ Words of the source are given as text, or by number where they are repeated; num
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from math import isfinite
-from string import punctuation
 
 from softgaze.errors import UsageError, did_you_mean
 from softgaze.gaze.edits import Ablate, Edit, Force, Heads, Mask, Sharpen
 from softgaze.gaze.influence import apart
 from softgaze.gaze.recording import Recording
 from softgaze.gaze.view import KINDS
-from softgaze.gaze.words import NO_WORD, Side, by_character, by_space
+from softgaze.gaze.words import NO_WORD, QUOTES, Side, by_character, by_space, named
 
 Word = str | int
 HeadName = tuple[int | None, int | None] | tuple[str, int | None, int | None]  # (layer, head) or (kind, layer, head)
 
 READ_BY = ("cross", "encoder")  # kinds of attention that look at the source
-QUOTES = "“”‘’«»„¿¡。，！？、" + punctuation
 
 
 @dataclass(frozen=True)
@@ -121,8 +119,7 @@ def word_number(side: Side, word: Word) -> int:
         return with_pieces(side, word)
     if not isinstance(word, str):
         raise UsageError(f"a word of the source is given as text or by number, not as {word!r}")
-    exact = [number for number, text in enumerate(side.words) if text == word]
-    found = exact or [number for number, text in enumerate(side.words) if text.strip(QUOTES) == word]
+    found = named(word, side.words)
     if not found:
         raise UsageError(f"{word!r} is not in the source; {did_you_mean(word, side.words)}")
     if len(found) > 1:

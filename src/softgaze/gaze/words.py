@@ -7,12 +7,14 @@ without spaces has no such words; there the pieces stand for themselves. Knows n
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from string import punctuation
 from typing import NamedTuple
 from unicodedata import category
 
 from softgaze.data.tokens import normalise
 
 WORD_START = "▁"
+QUOTES = "“”‘’«»„¿¡。，！？、" + punctuation  # marks around a word, which do not count when somebody names it
 BEGIN_MARK, END_MARK = "⇥", "⏎"  # the begin and the end of a sentence, which are looked at like any word
 NO_WORD = -1  # what a mark belongs to
 ATTACHED = -2  # in `Side.core_of`: punctuation attached to a word
@@ -136,6 +138,18 @@ def words_of(text: str, pieces: Sequence[str]) -> tuple[list[int], list[str]]:
         return by_character(pieces)
     numbers = between_spaces(text, pieces)
     return by_space(pieces) if numbers is None else (numbers, text.split())
+
+
+def named(word: str, texts: Sequence[str]) -> list[int]:
+    """The numbers of the texts that are this word or, if none is, that are it but for the marks around it."""
+    exact = [number for number, text in enumerate(texts) if text == word]
+    return exact or [number for number, text in enumerate(texts) if text.strip(QUOTES) == word]
+
+
+def most_words(text: str) -> int:
+    """That a link may count: what stands between spaces or, in a script without spaces, as many as characters."""
+    tokens = normalise(text).split()
+    return len("".join(tokens)) if is_unspaced(tokens) else len(tokens)
 
 
 def between_spaces(text: str, pieces: Sequence[str]) -> list[int] | None:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from softgaze.data.corpus import Corpus, Pair, count_lines, read_lines, sha256_of
 from softgaze.errors import DataError, UsageError
-from softgaze.gaze.alignment import Alignment, Links
+from softgaze.gaze.alignment import Alignment, Links, check_inside
 
 Linked = tuple[Pair, Links]
 
@@ -59,20 +59,8 @@ def read_links(line: str, pair: Pair, where: str) -> Links:
         raise DataError(f"{where}: {error}") from None
     if found:
         sizes = len(pair.source.split()), len(pair.target.split())
-        for link in found:
-            check_link(link, sizes, where)
+        check_inside(found, sizes, where, "are these the links of this text, over what stands between spaces?")
     return found.links
-
-
-def check_link(link: tuple[int, int], sizes: tuple[int, int], where: str) -> None:
-    """Both words must be there."""
-    for side, word, size in zip(("source", "target"), link, sizes, strict=True):
-        if word >= size:
-            words = f"{size} word{'' if size == 1 else 's'} between spaces"
-            raise DataError(
-                f"{where}: the link {link[0]}-{link[1]} is past the end: its {side} has {words}, counted from 0; "
-                "are these the links of this text?"
-            )
 
 
 def piece_links(links: Links, source_words: Sequence[int], target_words: Sequence[int]) -> list[int]:

@@ -247,6 +247,7 @@ function showControls() {
   const rows = document.querySelector("#controls [data-field=rows]");
   for (const button of rows.querySelectorAll("button")) button.disabled = view.kind === "encoder" || (button.dataset.option === "reading" && !canRead(recording));
   if (facts.gold) find("gold").disabled = view.kind !== "cross"; // right links are between source and output
+  find("save-pharaoh").disabled = view.kind !== "cross"; // as are all links
   find("gold")?.setAttribute("aria-pressed", String(state.hasGold));
   find("chosen")?.setAttribute("aria-pressed", String(isSameView(facts.choice.view, { ...view, unit: facts.choice.view.unit })));
 }
