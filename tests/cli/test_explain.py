@@ -162,6 +162,43 @@ def test_a_word_that_is_left_out_is_named(place, found, monkeypatch):
     assert "unsaid" not in right(place, TEXT)
 
 
+HOSTILE = "the \x1b[31mdog \u202eruns \u2067now \x9b1m."
+
+
+@pytest.mark.skipif(os.name != "posix", reason="terminals of POSIX")
+@pytest.mark.parametrize("arguments", [[HOSTILE], [HOSTILE, "--json"], ["--corpus", "hostile.en"]])
+def test_nothing_of_a_text_does_anything_to_a_terminal(tmp_path, arguments):
+    (tmp_path / "hostile.en").write_text(f"{HOSTILE}\n" * 2, encoding="utf-8")
+    shown = on_a_terminal(["explain", str(tiny_bundle()), *arguments], tmp_path)
+    assert "dog" in shown
+    assert not {"\x1b", "\x9b", "\u202e"} & set(shown)
+    assert "--json" in arguments or "\u2067" not in shown
+
+
+def on_a_terminal(arguments, place):
+    import pty
+
+    here, there = pty.openpty()
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "dumb"}
+    command = [sys.executable, "-m", "softgaze", *arguments]
+    running = subprocess.Popen(command, cwd=place, env=alone, stdin=there, stdout=there, stderr=subprocess.PIPE)
+    os.close(there)
+    shown = b""
+    with open(here, "rb", buffering=0) as terminal:
+        while part := read_some(terminal):
+            shown += part
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 0, said
+    return shown.decode()
+
+
+def read_some(terminal):
+    try:
+        return terminal.read(4096)
+    except OSError:  # how Linux says that nobody writes any more
+        return b""
+
+
 # --- what cannot work
 
 WRONG = {

@@ -151,17 +151,19 @@ def show(survey: "Survey", facts: dict[str, Any], output: Path | None, as_json: 
     import json
 
     from softgaze.files import write_text
+    from softgaze.gaze.lettering import escaped
 
     if output is None and not as_json:
         typer.echo(as_text(survey, facts))
         return
     record = {**facts, **survey.summary(), "looks": [each.to_dict() for each in survey.kept()]}
+    line = escaped(json.dumps(record, ensure_ascii=False))
     if as_json:
-        typer.echo(json.dumps(record, ensure_ascii=False))
+        typer.echo(line)
     if output is None:
         return
     if output.suffix.lower() == ".json":
-        write_text(output, json.dumps(record, ensure_ascii=False) + "\n")
+        write_text(output, line + "\n")
     else:
         from softgaze.gaze.corpus_page import corpus_page
 
@@ -193,7 +195,9 @@ def as_text(survey: "Survey", facts: dict[str, Any]) -> str:
 
 
 def entry(name: str, each: "Look") -> list[str]:
-    """One sentence in a ranking; the words it is about stand in brackets."""
+    """One sentence in a ranking; the words it is about stand in brackets, and none does anything to a terminal."""
+    from softgaze.gaze.lettering import clean
+
     value = {
         "uncovered": plural(len(each.uncovered), "word"),
         "unsaid": f"{each.misfit:.1f} nats",
@@ -209,7 +213,7 @@ def entry(name: str, each: "Look") -> list[str]:
         "chrf": (" ".join(each.source), bracketed(each.output, each.different)),
     }
     source, output = marked.get(name, (" ".join(each.source), " ".join(each.output)))
-    return [f"  {each.line:>6,}  {value:>9}  {source}", f"  {'':>6}  {'':>9}  → {output}"]
+    return [f"  {each.line:>6,}  {value:>9}  {clean(source)}", f"  {'':>6}  {'':>9}  → {clean(output)}"]
 
 
 def plural(count: int, noun: str) -> str:

@@ -274,15 +274,16 @@ def html_of(found: "Translation", attention: "Attention", gold: "Alignment | Non
 
 
 def as_text(found: "Translation", attention: "Attention", asked: Asked) -> str:
-    """Source, translation, heat map, and what they come to."""
+    """Source, translation, heat map, and what they come to; no word of them does anything to a terminal."""
+    from softgaze.gaze.lettering import clean
     from softgaze.gaze.plain import plain
 
     texts = [
-        f"{'source':<{MARGIN}}{found.source}",
-        f"{'given' if asked.target else 'translation':<{MARGIN}}{found.text}",
+        f"{'source':<{MARGIN}}{clean(found.source)}",
+        f"{'given' if asked.target else 'translation':<{MARGIN}}{clean(found.text)}",
     ]
-    numbers = [labelled(name, value) for name, value in facts(found, attention, asked.gold).items()]
-    return "\n".join([*texts, "", str(attention), "", plain(attention), "", *numbers])
+    numbers = [labelled(name, clean(value)) for name, value in facts(found, attention, asked.gold).items()]
+    return "\n".join([*texts, "", str(attention), "", clean(plain(attention)), "", *numbers])
 
 
 def labelled(name: str, value: str) -> str:
@@ -353,10 +354,10 @@ def as_record(found: "Translation", attention: "Attention", asked: Asked) -> str
     import json
     import math
 
-    from softgaze.cli.translate import ESCAPES
     from softgaze.gaze.alignment import agreement
     from softgaze.gaze.corpus import needs, unsaid
     from softgaze.gaze.honesty import honesty
+    from softgaze.gaze.lettering import escaped
     from softgaze.gaze.plain import plain
 
     influence, words = influence_of(found), attention.recording.source.words
@@ -379,7 +380,7 @@ def as_record(found: "Translation", attention: "Attention", asked: Asked) -> str
         "alignment": str(attention.alignment()) if attention.view.kind == "cross" else None,
         "aer": round(agreement([attention.alignment()], [asked.gold]).aer, 4) if asked.gold is not None else None,
     }
-    return json.dumps(record, ensure_ascii=False).translate(ESCAPES)
+    return escaped(json.dumps(record, ensure_ascii=False))
 
 
 # --- a film -----------------------------------------------------------------------------------------------------
