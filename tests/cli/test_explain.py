@@ -217,6 +217,7 @@ WRONG = {
     "gold without a base": ([TEXT, "--gold", "0-0"], 2, "--gold needs --gold-base 0 or 1"),
     "a base without gold": ([TEXT, "--gold-base", "0"], 2, "give --gold"),
     "gold beyond the sentence": ([TEXT, "--gold", "9-0", "--gold-base", "0"], 3, "is outside of 3 source"),
+    "gold of one side": ([TEXT, "--kind", "encoder", "--gold", "0-0", "--gold-base", "0"], 2, "only one of them"),
     "gold that is none": ([TEXT, "--gold", "a-b", "--gold-base", "0"], 3, "'a-b' is no link"),
     "nothing given": ([TEXT, "--target", " "], 2, "nothing was written"),
     "a reference of a text": ([TEXT, "--reference", "test.ko"], 2, "--reference has no meaning with a single TEXT"),

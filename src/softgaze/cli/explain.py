@@ -234,9 +234,13 @@ def view_of(found: "Translation", asked: Asked) -> "Attention":
 
 
 def check_gold(gold: "Alignment | None", attention: "Attention") -> None:
-    """Links beyond the sentence come from another pair, or from the wrong base."""
-    from softgaze.errors import DataError
+    """Links beyond the sentence come from another pair, or from the wrong base; one text with itself has none."""
+    from softgaze.errors import DataError, UsageError
 
+    if gold is not None and attention.view.kind != "cross":
+        raise UsageError(
+            f"--gold links source and translation, and --kind {attention.view.kind} shows only one of them"
+        )
     sides = attention.recording.source.words, attention.recording.target.words
     for link in gold or ():
         if any(place >= len(words) for place, words in zip(link, sides, strict=True)):
