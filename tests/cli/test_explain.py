@@ -129,7 +129,7 @@ def test_right_links_are_compared_with(place, found):
 
 @pytest.mark.parametrize("name", ["look.html", "look.svg", "look.json", "LOOK.HTML"])
 def test_a_file_holds_the_attention_and_leaves_nothing_else(place, found, tmp_path, name):
-    ran = explain(place, TEXT, "-o", tmp_path / name, "--no-what-if")
+    ran = explain(place, TEXT, "-o", tmp_path / name, *["--no-what-if"] * name.lower().endswith("html"))
     assert (ran.returncode, ran.stdout) == (0, "")
     assert ran.stderr.startswith(f"wrote {tmp_path / name} (")
     assert [each.name for each in tmp_path.iterdir()] == [name]
@@ -235,6 +235,12 @@ WRONG = {
     ),
     "a film on the screen": (["--film"], 2, "say where it goes: -o film.html"),
     "a film of a model without one": (["--film", "-o", "film.html"], 3, "--film"),
+    "a film as JSON": (["--film", "-o", "film.html", "--json"], 2, "--json has no meaning with --film"),
+    "a base of a film": (["--film", "-o", "f.html", "--gold-base", "0"], 2, "--gold-base has no meaning with --film"),
+    "a beam of a film": (["--film", "-o", "film.html", "--beam", "5"], 2, "--beam has no meaning with --film"),
+    "a beam of a given text": ([TEXT, "--target", "개", "--beam", "5"], 2, "--beam has no meaning with --target"),
+    "no what-if on the screen": ([TEXT, "--no-what-if"], 2, "--no-what-if has no meaning with the screen"),
+    "no what-if in a picture": ([TEXT, "-o", "look.svg", "--no-what-if"], 2, "has no meaning with look.svg"),
     "a film of a text": ([TEXT, "--film", "-o", "film.html"], 2, "TEXT has no meaning with --film"),
 }
 

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from softgaze.translator import Translation, Translator
 
 ENDINGS = (".html", ".svg", ".png", ".pdf", ".json")
+BEAM = 5
 MARGIN = 13  # where the values of a labelled line begin
 
 
@@ -54,7 +55,9 @@ def explain(
     film: Annotated[
         bool, typer.Option("--film", help="How one sentence was learnt, from a run trained with --film.")
     ] = False,
-    beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept at each step; 1 is fastest.")] = 5,
+    beam: Annotated[
+        int | None, typer.Option(min=1, help=f"Hypotheses kept at each step; 1 is fastest.  [{BEAM}]")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = "auto",
 ) -> None:
@@ -78,15 +81,18 @@ def explain(
     single |= {"--measure": measure, "--subwords": subwords or None, "--no-what-if": no_what_if or None}
     many = {"--reference": reference, "--limit": limit}
     if film:
-        refuse("--film", {**single, **many, "--gold": gold, "--corpus": corpus})
+        others = {"--gold": gold, "--gold-base": gold_base, "--beam": beam, "--json": as_json or None}
+        refuse("--film", {**single, **many, **others, "--corpus": corpus})
         explain_film(model, output)
     elif corpus is not None:
         refuse("--corpus", single)
-        explain_corpus(model, corpus, reference, gold, gold_base, output, limit, beam=beam, device=device, json=as_json)
+        files = corpus, reference, gold
+        explain_corpus(model, *files, gold_base, output, limit, beam=beam or BEAM, device=device, json=as_json)
     else:
         refuse("a single TEXT; add --corpus SRC", many)
+        refuse_idle(output, target, no_what_if, beam)
         asked = Asked(output, target, parse_gold(gold, gold_base), changes(kind, layer, head, rows, measure, subwords))
-        explain_texts(model, lines_of(text), asked, not no_what_if, as_json, beam=beam, device=device)
+        explain_texts(model, lines_of(text), asked, not no_what_if, as_json, beam=beam or BEAM, device=device)
 
 
 def refuse(what: str, others: dict[str, Any]) -> None:
@@ -96,6 +102,14 @@ def refuse(what: str, others: dict[str, Any]) -> None:
     for name, value in others.items():
         if value is not None:
             raise UsageError(f"{name} has no meaning with {what}")
+
+
+def refuse_idle(output: Path | None, target: str | None, no_what_if: bool, beam: int | None) -> None:
+    """Options that would change nothing of what is asked for."""
+    if target is not None:
+        refuse("--target, for which nothing is searched", {"--beam": beam})
+    if output is None or output.suffix.lower() != ".html":
+        refuse(f"{output or 'the screen'}; only a page (-o look.html) asks", {"--no-what-if": no_what_if or None})
 
 
 # --- what is asked ----------------------------------------------------------------------------------------------
@@ -271,7 +285,7 @@ def html_of(found: "Translation", attention: "Attention", gold: "Alignment | Non
     from softgaze.gaze.answers import answers
     from softgaze.gaze.page import page
 
-    return page(attention, gold=gold, influence=found.influence, answers=answers(found) if what_if else ())
+    return page(attention, gold=gold, influence=found.influence, answers=answers(found, attention) if what_if else ())
 
 
 # --- on the screen ----------------------------------------------------------------------------------------------
