@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from contextlib import chdir
+from dataclasses import replace
 from time import sleep
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from softgaze.cli import app, explained
 from softgaze.gaze import Attention, aer
 from softgaze.gaze.film import NAME, Frame
 from softgaze.gaze.plain import plain
-from softgaze.translator import load
+from softgaze.translator import Translator, load
 
 TEXT = "the dog runs."
 SOURCES = ["the dog runs.", "", "a small red cat sees the old man.", "the man"]
@@ -289,7 +290,7 @@ def test_every_line_is_looked_at_and_is_what_translate_gives(place, tmp_path):
     record = corpus_json(place, tmp_path, "--reference", "test.ko")
     assert (record["sentences"], record["empty"], record["beam"]) == (3, 1, 1)
     assert [each["line"] for each in record["looks"]] == [1, 3, 4]
-    translator = load(tiny_bundle(), device="cpu")
+    translator = load(tiny_bundle(), device="cpu").measured(zip(SOURCES, REFERENCES, strict=True))
     for each in record["looks"]:
         expected = translator.translate(SOURCES[each["line"] - 1], beam=1)
         assert " ".join(each["output"]) == expected.text
@@ -297,6 +298,27 @@ def test_every_line_is_looked_at_and_is_what_translate_gives(place, tmp_path):
         assert each["honesty"] == pytest.approx(expected.honesty(), abs=1e-3)
         assert each["sink"] == pytest.approx(expected.attention.sink, abs=1e-3)
         assert set(each["scores"]) == {"bleu", "chrf"}
+
+
+def test_without_a_stored_choice_one_map_is_chosen_for_all(place, tmp_path):
+    sizes = {"width": 16, "feed_forward_width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 3}
+    model = make_bundle(tmp_path / "model", options=sizes)
+    right(place, "--corpus", "test.en", "-o", tmp_path / "c.json", "--beam", 1, model=model)
+    record = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))
+    translator = load(model, device="cpu")
+    found = translator.translate(SOURCES, beam=1)
+    choice = translator.measured([(each.source, each.text) for each in found]).choice
+    for each in record["looks"]:
+        expected = found[each["line"] - 1].attention.seen(**vars(choice.view))
+        assert each["covered"] == pytest.approx(expected.word_weights().sum(axis=0), abs=1e-3)
+    assert record["shows"] == replace(expected, choice=choice).shows
+
+
+def test_what_mattered_is_measured_once(place, tmp_path, monkeypatch):
+    plain, asked = Translator.influences, []
+    monkeypatch.setattr(Translator, "influences", lambda self, texts: [asked.append(1), plain(self, texts)][1])
+    right(place, TEXT, "-o", tmp_path / "look.html", "--no-what-if", "--json")
+    assert asked == [1]
 
 
 def test_blocks_change_nothing(place, tmp_path, monkeypatch):
@@ -317,7 +339,7 @@ def test_only_the_first_lines(place, tmp_path):
 def test_the_error_rate_is_that_of_align(place, tmp_path):
     gold = ["--reference", "test.ko", "--gold", "test.gold", "--gold-base", 0]
     record = corpus_json(place, tmp_path, *gold)
-    links = load(tiny_bundle(), device="cpu").aligner().align(list(zip(SOURCES, REFERENCES, strict=True)))
+    links = load(tiny_bundle(), device="cpu").align(SOURCES, REFERENCES)
     kept = [number for number, source in enumerate(SOURCES) if source]
     lines = (place / "test.gold").read_text().splitlines()
     expected = aer([links[number] for number in kept], [lines[number] for number in kept], gold_base=0)

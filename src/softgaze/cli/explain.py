@@ -9,7 +9,6 @@ import typer
 
 if TYPE_CHECKING:
     from softgaze.gaze import Alignment, Attention
-    from softgaze.gaze.recording import Matrix
     from softgaze.translator import Translation, Translator
 
 ENDINGS = (".html", ".svg", ".png", ".pdf", ".json")
@@ -322,7 +321,7 @@ def facts(found: "Translation", attention: "Attention", gold: "Alignment | None"
 
     told = {"shown": attention.shows}
     if attention.view.kind == "cross":
-        influence = influence_of(found)
+        influence = found.influence_and_end
         told["honesty"] = honesty_in_words(honesty(attention, influence[:-1]))
         told |= unsaid_in_words(attention.recording.source.words, needs(influence))
     told |= {
@@ -333,16 +332,6 @@ def facts(found: "Translation", attention: "Attention", gold: "Alignment | None"
     if gold is not None:
         told["gold"] = gold_in_words(attention, gold)
     return told
-
-
-def influence_of(found: "Translation") -> "Matrix":
-    """What really mattered: (output words + END, source words)."""
-    from softgaze.gaze.influence import influences_and_end
-    from softgaze.translator import passage_of
-
-    translator = found.asked()
-    [influence] = influences_and_end(translator.model, translator.bundle.tokenizers, [passage_of(found)])
-    return influence
 
 
 def unsaid_in_words(words: Sequence[str], needed: Sequence[float]) -> dict[str, str]:
@@ -378,7 +367,7 @@ def as_record(found: "Translation", attention: "Attention", asked: Asked) -> str
     from softgaze.gaze.lettering import escaped
     from softgaze.gaze.plain import plain
 
-    influence, words = influence_of(found), attention.recording.source.words
+    influence, words = found.influence_and_end, attention.recording.source.words
     value = honesty(attention, influence[:-1]) if attention.view.kind == "cross" else math.nan
     record = {
         "source": found.source,
