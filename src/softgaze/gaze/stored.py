@@ -97,6 +97,8 @@ def find_json(text: str) -> str:
         return found.group(1)
     if found := IN_SVG.search(text):
         return html.unescape(found.group(1))
+    if text.lstrip().startswith("<"):
+        raise ValueError("it is another page or drawing, such as that of a corpus or a film")
     return text
 
 
