@@ -462,10 +462,11 @@ class Translator:
     def given(self, source: str, text: str) -> Translation:
         """A translation that somebody else wrote, as if this model had: how likely it is, and where its words look."""
         from softgaze.gaze.influence import log_probabilities
-        from softgaze.gaze.watching import Spoken
+        from softgaze.gaze.watching import Passage, Spoken, check_places
         from softgaze.search.hypothesis import hypothesis
 
         tokenizers = self.bundle.tokenizers
+        check_places(Passage.of(source, text, tokenizers), self.places)
         [read], [written] = tokenizers.source.encode([source]), tokenizers.target.encode([text])
         if not read or not written:
             return Translation(source, normalise(text), 0.0, (), translator=self)
@@ -479,7 +480,9 @@ class Translator:
         from softgaze.gaze.aligner import Aligner
         from softgaze.gaze.choice import Looker
 
-        both = [Looker(each.model, each.bundle.tokenizers, each.choice) for each in (self, reverse) if each]
+        both = [
+            Looker(each.model, each.bundle.tokenizers, each.choice, each.places) for each in (self, reverse) if each
+        ]
         return Aligner(both[0], both[1] if reverse else None, **options)
 
     def align(
