@@ -475,3 +475,15 @@ def test_a_given_translation_is_as_likely_as_when_the_model_wrote_it(model):
 @pytest.mark.parametrize(("source", "text"), [("", "개"), ("the dog", " "), ("", "")])
 def test_nothing_given_looked_at_nothing(model, source, text):
     assert model.given(source, text).attention is None
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "name"), [("the dog " * 9, "개", "source"), ("the dog", "개 " * 9, "target")]
+)
+def test_a_given_pair_beyond_the_last_learned_place_is_named(tmp_path, source, target, name):
+    limited = load(make_bundle(tmp_path / "model", options={**SMALL, "positions": "learned", "max_length": 8}), "cpu")
+    for ask in (limited.given, lambda one, other: limited.align([one], [other])):
+        with pytest.raises(DataError, match=rf"^the {name} .* subwords, and the model has places for 7"):
+            ask(source, target)
+    [longest] = [text for text in ("개 " * count for count in range(1, 9)) if len(tokenizer().encode([text])[0]) == 7]
+    assert limited.given("the dog", longest).influence.shape[1] == 2

@@ -169,10 +169,15 @@ class Translation:
         """Everything the beam search considered, losing hypotheses too: searched once more, which changes nothing."""
         return self.asked().beam(self)
 
-    @cached_property
+    @property
     def influence(self) -> "Matrix":
         """(target words, source words): how much less likely each word becomes when a source word is left out."""
-        return self.asked().influence(self)
+        return self.influence_and_end[:-1]
+
+    @cached_property
+    def influence_and_end(self) -> "Matrix":
+        """The same with one more row, for the end: whether it would rather have gone on."""
+        return self.asked().influences([self])[0]
 
     def honesty(self) -> float:
         """Rank correlation of the attention with the influence: 1, it shows what mattered; 0, it tells nothing."""
@@ -293,8 +298,10 @@ class Reading(NamedTuple):
 class Translator:
     """A trained model with its tokenizers. Holds no state between calls, so one serves many."""
 
-    def __init__(self, bundle: Bundle, model: "Seq2Seq", device: "torch.device") -> None:
-        self.bundle, self.model, self.device = bundle, model, device
+    def __init__(
+        self, bundle: Bundle, model: "Seq2Seq", device: "torch.device", measured: "Choice | None" = None
+    ) -> None:
+        self.bundle, self.model, self.device, self.newly_measured = bundle, model, device, measured
         self.places = position_limit(bundle.description)
 
     @overload
@@ -351,7 +358,15 @@ class Translator:
         from softgaze.gaze import Choice
 
         stored = self.bundle.facts.get(ATTENTION)
-        return Choice.from_dict(stored) if stored else None
+        return Choice.from_dict(stored) if stored else self.newly_measured
+
+    def measured(self, pairs: Iterable[tuple[str, str]]) -> "Translator":
+        """The same; where nobody measured which map to show, it is chosen on these sentence pairs, for all texts."""
+        from softgaze.gaze.choice import by_influence
+
+        if self.choice is not None:
+            return self
+        return Translator(self.bundle, self.model, self.device, by_influence(self.aligner().forward, pairs))
 
     def attention(self, translation: Translation) -> "Attention | None":
         """Where a translation looked: the model is run once more over its own output, and only watches."""
@@ -390,12 +405,14 @@ class Translator:
         others = tuple(replace(each, changes=changes, before=before) for each in best.alternatives)
         return replace(best, alternatives=others, changes=changes, before=before)
 
-    def influence(self, translation: Translation) -> "Matrix":
-        """(target words, source words): the log-probability each word loses when a source word is left out."""
-        from softgaze.gaze.influence import influences
+    def influences(self, translations: Sequence[Translation]) -> "list[Matrix]":
+        """(target words + end, source words) of each: the log-probability that is lost when a source word is left out.
 
-        [influence] = influences(self.model, self.bundle.tokenizers, [passage_of(translation)])
-        return influence
+        All in one go.
+        """
+        from softgaze.gaze.influence import influences_and_end
+
+        return influences_and_end(self.model, self.bundle.tokenizers, [passage_of(each) for each in translations])
 
     def beam(self, translation: Translation) -> "Beam":
         """The search of a translation once more, part by part, with a witness."""
@@ -445,10 +462,11 @@ class Translator:
     def given(self, source: str, text: str) -> Translation:
         """A translation that somebody else wrote, as if this model had: how likely it is, and where its words look."""
         from softgaze.gaze.influence import log_probabilities
-        from softgaze.gaze.watching import Spoken
+        from softgaze.gaze.watching import Passage, Spoken, check_places
         from softgaze.search.hypothesis import hypothesis
 
         tokenizers = self.bundle.tokenizers
+        check_places(Passage.of(source, text, tokenizers), self.places)
         [read], [written] = tokenizers.source.encode([source]), tokenizers.target.encode([text])
         if not read or not written:
             return Translation(source, normalise(text), 0.0, (), translator=self)
@@ -462,7 +480,9 @@ class Translator:
         from softgaze.gaze.aligner import Aligner
         from softgaze.gaze.choice import Looker
 
-        both = [Looker(each.model, each.bundle.tokenizers, each.choice) for each in (self, reverse) if each]
+        both = [
+            Looker(each.model, each.bundle.tokenizers, each.choice, each.places) for each in (self, reverse) if each
+        ]
         return Aligner(both[0], both[1] if reverse else None, **options)
 
     def align(

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 from contextlib import chdir
+from dataclasses import replace
 from time import sleep
 from typing import NamedTuple
 
@@ -19,7 +20,7 @@ from softgaze.cli import app, explained
 from softgaze.gaze import Attention, aer
 from softgaze.gaze.film import NAME, Frame
 from softgaze.gaze.plain import plain
-from softgaze.translator import load
+from softgaze.translator import Translator, load
 
 TEXT = "the dog runs."
 SOURCES = ["the dog runs.", "", "a small red cat sees the old man.", "the man"]
@@ -130,7 +131,7 @@ def test_right_links_are_compared_with(place, found):
 
 @pytest.mark.parametrize("name", ["look.html", "look.svg", "look.json", "LOOK.HTML"])
 def test_a_file_holds_the_attention_and_leaves_nothing_else(place, found, tmp_path, name):
-    ran = explain(place, TEXT, "-o", tmp_path / name, "--no-what-if")
+    ran = explain(place, TEXT, "-o", tmp_path / name, *["--no-what-if"] * name.lower().endswith("html"))
     assert (ran.returncode, ran.stdout) == (0, "")
     assert ran.stderr.startswith(f"wrote {tmp_path / name} (")
     assert [each.name for each in tmp_path.iterdir()] == [name]
@@ -163,6 +164,43 @@ def test_a_word_that_is_left_out_is_named(place, found, monkeypatch):
     assert "unsaid" not in right(place, TEXT)
 
 
+HOSTILE = "the \x1b[31mdog \u202eruns \u2067now \x9b1m."
+
+
+@pytest.mark.skipif(os.name != "posix", reason="terminals of POSIX")
+@pytest.mark.parametrize("arguments", [[HOSTILE], [HOSTILE, "--json"], ["--corpus", "hostile.en"]])
+def test_nothing_of_a_text_does_anything_to_a_terminal(tmp_path, arguments):
+    (tmp_path / "hostile.en").write_text(f"{HOSTILE}\n" * 2, encoding="utf-8")
+    shown = on_a_terminal(["explain", str(tiny_bundle()), *arguments], tmp_path)
+    assert "dog" in shown
+    assert not {"\x1b", "\x9b", "\u202e"} & set(shown)
+    assert "--json" in arguments or "\u2067" not in shown
+
+
+def on_a_terminal(arguments, place):
+    import pty
+
+    here, there = pty.openpty()
+    alone = {**os.environ, "OMP_NUM_THREADS": "1", "TERM": "dumb"}
+    command = [sys.executable, "-m", "softgaze", *arguments]
+    running = subprocess.Popen(command, cwd=place, env=alone, stdin=there, stdout=there, stderr=subprocess.PIPE)
+    os.close(there)
+    shown = b""
+    with open(here, "rb", buffering=0) as terminal:
+        while part := read_some(terminal):
+            shown += part
+    _, said = running.communicate(timeout=60)
+    assert running.returncode == 0, said
+    return shown.decode()
+
+
+def read_some(terminal):
+    try:
+        return terminal.read(4096)
+    except OSError:  # how Linux says that nobody writes any more
+        return b""
+
+
 # --- what cannot work
 
 WRONG = {
@@ -185,6 +223,7 @@ WRONG = {
         3,
         "its source has 3 words, counted from 0; is --gold-base right",
     ),
+    "gold of one side": ([TEXT, "--kind", "encoder", "--gold", "0-0", "--gold-base", "0"], 2, "only one of them"),
     "gold that is none": ([TEXT, "--gold", "a-b", "--gold-base", "0"], 3, "'a-b' is no link"),
     "nothing given": ([TEXT, "--target", " "], 2, "nothing was written"),
     "a reference of a text": ([TEXT, "--reference", "test.ko"], 2, "--reference has no meaning with a single TEXT"),
@@ -207,6 +246,12 @@ WRONG = {
     ),
     "a film on the screen": (["--film"], 2, "say where it goes: -o film.html"),
     "a film of a model without one": (["--film", "-o", "film.html"], 3, "--film"),
+    "a film as JSON": (["--film", "-o", "film.html", "--json"], 2, "--json has no meaning with --film"),
+    "a base of a film": (["--film", "-o", "f.html", "--gold-base", "0"], 2, "--gold-base has no meaning with --film"),
+    "a beam of a film": (["--film", "-o", "film.html", "--beam", "5"], 2, "--beam has no meaning with --film"),
+    "a beam of a given text": ([TEXT, "--target", "개", "--beam", "5"], 2, "--beam has no meaning with --target"),
+    "no what-if on the screen": ([TEXT, "--no-what-if"], 2, "--no-what-if has no meaning with the screen"),
+    "no what-if in a picture": ([TEXT, "-o", "look.svg", "--no-what-if"], 2, "has no meaning with look.svg"),
     "a film of a text": ([TEXT, "--film", "-o", "film.html"], 2, "TEXT has no meaning with --film"),
 }
 
@@ -255,7 +300,7 @@ def test_every_line_is_looked_at_and_is_what_translate_gives(place, tmp_path):
     record = corpus_json(place, tmp_path, "--reference", "test.ko")
     assert (record["sentences"], record["empty"], record["beam"]) == (3, 1, 1)
     assert [each["line"] for each in record["looks"]] == [1, 3, 4]
-    translator = load(tiny_bundle(), device="cpu")
+    translator = load(tiny_bundle(), device="cpu").measured(zip(SOURCES, REFERENCES, strict=True))
     for each in record["looks"]:
         expected = translator.translate(SOURCES[each["line"] - 1], beam=1)
         assert " ".join(each["output"]) == expected.text
@@ -263,6 +308,27 @@ def test_every_line_is_looked_at_and_is_what_translate_gives(place, tmp_path):
         assert each["honesty"] == pytest.approx(expected.honesty(), abs=1e-3)
         assert each["sink"] == pytest.approx(expected.attention.sink, abs=1e-3)
         assert set(each["scores"]) == {"bleu", "chrf"}
+
+
+def test_without_a_stored_choice_one_map_is_chosen_for_all(place, tmp_path):
+    sizes = {"width": 16, "feed_forward_width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 3}
+    model = make_bundle(tmp_path / "model", options=sizes)
+    right(place, "--corpus", "test.en", "-o", tmp_path / "c.json", "--beam", 1, model=model)
+    record = json.loads((tmp_path / "c.json").read_text(encoding="utf-8"))
+    translator = load(model, device="cpu")
+    found = translator.translate(SOURCES, beam=1)
+    choice = translator.measured([(each.source, each.text) for each in found]).choice
+    for each in record["looks"]:
+        expected = found[each["line"] - 1].attention.seen(**vars(choice.view))
+        assert each["covered"] == pytest.approx(expected.word_weights().sum(axis=0), abs=1e-3)
+    assert record["shows"] == replace(expected, choice=choice).shows
+
+
+def test_what_mattered_is_measured_once(place, tmp_path, monkeypatch):
+    plain, asked = Translator.influences, []
+    monkeypatch.setattr(Translator, "influences", lambda self, texts: [asked.append(1), plain(self, texts)][1])
+    right(place, TEXT, "-o", tmp_path / "look.html", "--no-what-if", "--json")
+    assert asked == [1]
 
 
 def test_blocks_change_nothing(place, tmp_path, monkeypatch):
@@ -283,7 +349,7 @@ def test_only_the_first_lines(place, tmp_path):
 def test_the_error_rate_is_that_of_align(place, tmp_path):
     gold = ["--reference", "test.ko", "--gold", "test.gold", "--gold-base", 0]
     record = corpus_json(place, tmp_path, *gold)
-    links = load(tiny_bundle(), device="cpu").aligner().align(list(zip(SOURCES, REFERENCES, strict=True)))
+    links = load(tiny_bundle(), device="cpu").align(SOURCES, REFERENCES)
     kept = [number for number, source in enumerate(SOURCES) if source]
     lines = (place / "test.gold").read_text().splitlines()
     expected = aer([links[number] for number in kept], [lines[number] for number in kept], gold_base=0)

@@ -5,7 +5,7 @@ import numpy
 import pytest
 
 from bundles import copier, make_bundle
-from softgaze.gaze.answers import answers
+from softgaze.gaze.answers import answers, questions
 from softgaze.translator import load
 
 TEXT = "the small dog sees the cat."
@@ -46,7 +46,26 @@ def test_an_answer_is_the_what_if_of_its_question(out, found):
 
 @pytest.mark.parametrize("most", [0, 3, 5, 8])
 def test_there_are_never_more_than_wanted(out, most):
-    assert len(answers(out, most)) == most
+    assert len(answers(out, most=most)) == most
+
+
+VIEWS = [({"layer": 0, "head": None}, [0]), ({"layer": 1, "head": 1}, [1]), ({"layer": None, "head": None}, [0, 1])]
+
+
+@pytest.mark.parametrize(("view", "layers"), [*VIEWS, ({"kind": "encoder", "layer": 0, "head": None}, [0, 1])])
+def test_the_heads_are_those_of_the_map_that_is_shown(out, view, layers):
+    shown = out.attention.seen(**view)
+    found = answers(out, shown)
+    heads = [each.question for each in found if each.kind == "ablate"]
+    assert heads == [f"without head {head} of layer {layer}" for layer in layers for head in range(2)]
+    assert {each.attention.view for each in found} == {shown.view}
+
+
+@pytest.mark.parametrize("most", range(12))
+def test_where_there_is_little_room_words_and_heads_share_it(out, most):
+    kinds = [each.kind for each in questions(out.attention.seen(layer=None, head=None), most)]
+    assert len(kinds) == most
+    assert abs(kinds.count("mask") - kinds.count("ablate")) <= 1 or kinds.count("ablate") == 4
 
 
 def test_nothing_is_answered_of_what_never_looked(out, tmp_path):

@@ -145,3 +145,10 @@ def test_a_run_is_seen_the_way_that_was_measured(tmp_path):
     assert '"choice":null' in page_of_run(run)
     add_facts(run, {ATTENTION: Choice(View(layer=2, head=0), 0.5, "a test", 3).to_dict()})
     assert "chosen by a test: 0.50 on 3 sentences" in page_of_run(run)
+
+
+@pytest.mark.parametrize("count", [1, 3])
+def test_the_curve_has_a_dot_for_each_validation(open_page, count):
+    page = open_page(film_page(frames(count + 1)[1:]))
+    for name in ("loss", "bleu"):
+        assert page.locator(f"#curve .dot.{name}").get_attribute("d").count("M") == count

@@ -1,5 +1,6 @@
 """Text keeps its letters, its direction and its place, whatever it is."""
 
+import json
 import unicodedata
 
 import pytest
@@ -13,6 +14,7 @@ from softgaze.gaze.lettering import (
     clean,
     clusters,
     cut,
+    escaped,
     isolated,
     runs_right_to_left,
     width_of,
@@ -28,6 +30,27 @@ def test_clean_text_can_be_stored_and_printed(text):
     found.encode()
     assert len(found) == len(text)
     assert not any(unicodedata.category(letter) in ("Cc", "Cs") for letter in found)
+    assert not any(unicodedata.bidirectional(letter) in ("LRE", "RLE", "LRO", "RLO", "PDF") for letter in found)
+
+
+@given(text=st.text("ab\u2066\u2067\u2068\u2069"))
+def test_no_direction_reaches_beyond_a_clean_text(text):
+    depth = 0
+    for letter in clean(text):
+        depth += {"\u2069": -1, "a": 0, "b": 0, "\ufffd": 0}.get(letter, 1)
+        assert depth >= 0
+    assert depth == 0
+    assert clean(clean(text)) == clean(text)
+    assert clean(f"\u2067{clean(text)}\u2069") == f"\u2067{clean(text)}\u2069"
+
+
+@given(text=anything)
+def test_escaped_json_means_the_same_and_can_be_stored(text):
+    line = escaped(json.dumps(text, ensure_ascii=False))
+    assert json.loads(line) == text
+    assert clean(line.translate(dict.fromkeys(range(0x2066, 0x206A)))) == line.translate(
+        dict.fromkeys(range(0x2066, 0x206A))
+    )
 
 
 @given(text=st.text(st.characters(categories=("L", "M", "N", "P", "S", "Zs"))))

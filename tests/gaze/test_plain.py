@@ -86,3 +86,8 @@ def test_numbers_are_those_of_the_map():
     assert coverage_in_words(SCHOOL) == "from very 0.05 to school 0.83 (1 is as much as one output word has to give)"
     assert sink_in_words(SCHOOL).startswith("3 % ")
     assert entropy_in_words(SCHOOL).startswith(f"{SCHOOL.entropy().mean():.2f} nats")
+
+
+@pytest.mark.parametrize(("kind", "giver"), [("cross", "output"), ("decoder", "output"), ("encoder", "source")])
+def test_coverage_names_who_gives_it(kind, giver):
+    assert f"one {giver} word has" in coverage_in_words(random_attention().seen(kind=kind))

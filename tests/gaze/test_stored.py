@@ -10,6 +10,8 @@ import pytest
 from maps import random_attention, random_recording
 from softgaze.errors import DataError
 from softgaze.gaze import Attention, Choice, View
+from softgaze.gaze.film import Frame
+from softgaze.gaze.film_page import film_page
 from softgaze.gaze.stored import ELEMENT, html_element, svg_element
 from softgaze.gaze.words import END_MARK
 
@@ -114,3 +116,10 @@ def test_what_cannot_be_read_is_one_line_with_the_path(tmp_path, text):
 def test_a_missing_file_is_named(tmp_path):
     with pytest.raises(DataError, match=r"nowhere.json: cannot be read: No such file"):
         Attention.load(tmp_path / "nowhere.json")
+
+
+@pytest.mark.parametrize("page", [film_page([Frame(0, 0.0, {}, "a", random_attention())]), "<svg></svg>"])
+def test_another_page_is_told_as_such(tmp_path, page):
+    (tmp_path / "other.html").write_text(page, encoding="utf-8")
+    with pytest.raises(DataError, match="it is another page"):
+        Attention.load(tmp_path / "other.html")

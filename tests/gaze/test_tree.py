@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from bundles import SMALL, make_bundle
 from softgaze.errors import UsageError
-from softgaze.gaze.tree import LEGEND, Log, Node
+from softgaze.gaze.tree import LEGEND, Beam, Log, Node
 from softgaze.gaze.words import END_MARK
 from softgaze.symbols import END
 from softgaze.translator import Sampling, load
@@ -154,3 +154,8 @@ def test_json_holds_the_whole_tree(tmp_path):
 
     BY_HAND.root().to_json(tmp_path / "tree.json")
     assert read(json.loads((tmp_path / "tree.json").read_text(encoding="utf-8"))) == BY_HAND.root()
+
+
+def test_an_empty_text_has_no_tree():
+    with pytest.raises(ValueError, match="nothing was searched for an empty text"):
+        Beam((), ()).tree()

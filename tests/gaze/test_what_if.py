@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from bundles import SMALL, make_bundle, tokenizer
+from maps import random_recording
 from softgaze.errors import UsageError
 from softgaze.gaze import Attention
 from softgaze.gaze.what_if import Question, is_spaced
@@ -322,3 +323,9 @@ def test_a_diff_is_from_the_translation_that_was_asked(out):
 )
 def test_what_divides_words_is_seen_in_the_pieces(text, pieces, spaced):
     assert is_spaced(Side.of(text, [pieces])) == spaced
+
+
+@pytest.mark.parametrize("question", [{"attend": [(1, "x")]}, {"mask": None}, {"mask": 1.5}])
+def test_what_is_no_question_is_one_line(question):
+    with pytest.raises(UsageError, match=r"^(attend|mask) is [^\n]*, not [^\n]*$"):
+        Question(**question).change(random_recording())

@@ -11,7 +11,8 @@ from runs import complete, prepared, trainer
 from softgaze.gaze.choice import WORDS
 from softgaze.gaze.film import NAME, read_film
 from softgaze.training import loop
-from softgaze.training.film import Camera
+from softgaze.training.film import Camera, best_pair
+from softgaze.training.listeners import Listener
 from softgaze.training.signals import Stop
 
 
@@ -71,11 +72,38 @@ def test_every_frame_is_of_the_same_two_texts_of_a_good_length(straight):
 def test_shooting_leaves_the_model_as_it_was(tmp_path, training):
     made = trainer(tmp_path / "run")
     made.model.train(training)
-    Camera(tmp_path / NAME, prepared(), torch.device("cpu")).shoot(made.model, 3, 60.0, {"loss": 1.23456})
+    Camera.of(tmp_path / NAME, prepared(), torch.device("cpu")).shoot(made.model, 3, 60.0, {"loss": 1.23456})
     assert made.model.training is training
     assert all(each.grad is None for each in made.model.parameters())
     [frame] = read_film(tmp_path / NAME)
     assert (frame.step, frame.minutes, frame.scores) == (3, 1.0, {"loss": 1.2346})
+
+
+GOOD, SHORT, LONG = ("a b c d e f g h", "x y"), ("a b c", "x"), (" ".join("ab" * 20), "x")
+PAIRS = [
+    ([SHORT, LONG, GOOD], GOOD),
+    ([LONG, SHORT], SHORT),
+    ([LONG], LONG),
+    ([("", "x"), ("a", ""), (GOOD[0], " ")], None),
+    ([], None),
+]
+
+
+@pytest.mark.parametrize(("pairs", "best"), PAIRS)
+def test_a_sentence_of_eight_to_fourteen_words_is_filmed_if_there_is_one(pairs, best):
+    assert best_pair(pairs) == best
+
+
+def test_without_a_pair_there_is_no_film_and_a_line_says_so(tmp_path, monkeypatch):
+    said = []
+    listener = Listener()
+    monkeypatch.setattr(listener, "said", said.append)
+    monkeypatch.setattr("softgaze.training.film.best_pair", lambda pairs: None)
+    made = trainer(tmp_path / "run", filmed(), listener)
+    made.resume()
+    assert made.camera is None
+    assert said == ["no held-out pair has words on both sides, so there will be no film"]
+    assert not (tmp_path / "run" / NAME).exists()
 
 
 # --- whatever happens -------------------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 
 ENDINGS = (".html", ".json")
 BLOCK = 128  # sentences whose maps are in memory at once
+SAMPLE = 128  # lines among which a map is chosen for all, where the model comes without a choice
 SHOWN = 10  # of each ranking on the screen
 
 
@@ -45,9 +46,11 @@ def explain_corpus(
 
     check_output(output, 1, ENDINGS)
     lines, total = read(corpus, reference, gold, gold_base, limit)
+    first = list(islice(lines, SAMPLE))
     translator = looking(model, device)
+    translator = translator.measured(pairs_of(translator, first, beam))
     with progress(total) as advance:
-        found = survey(all_looks(translator, lines, beam, advance))
+        found = survey(all_looks(translator, chained(first, lines), beam, advance))
     facts = {"model": str(model), "corpus": str(corpus), "beam": beam, "shows": shows(translator)}
     show(found, facts, output, json)
 
@@ -96,6 +99,15 @@ def blocks(lines: Iterator[Line]) -> Iterator[list[Line]]:
 # --- looking ----------------------------------------------------------------------------------------------------
 
 
+def pairs_of(translator: "Translator", lines: list[Line], beam: int) -> Iterator[tuple[str, str]]:
+    """Sentences with their references or else their translations; nothing is translated before the first is wanted."""
+    if all(line.reference is not None for line in lines):
+        yield from ((line.source, line.reference or "") for line in lines)
+    else:
+        found = translator.translate([line.source for line in lines], beam=beam)
+        yield from ((each.source, each.text) for each in found)
+
+
 def all_looks(
     translator: "Translator", lines: Iterator[Line], beam: int, advance: Callable[[int], None] | None
 ) -> Iterator["Look | None"]:
@@ -109,16 +121,11 @@ def all_looks(
 def looks(translator: "Translator", block: list[Line], first: int, beam: int) -> Iterator["Look | None"]:
     """The numbers of each line; None where there is nothing to look at."""
     from softgaze.gaze.corpus import look
-    from softgaze.gaze.influence import influences_and_end
-    from softgaze.gaze.watching import record, shown
     from softgaze.metrics import sentence_scores
-    from softgaze.translator import passage_of
 
-    tokenizers, language = translator.bundle.tokenizers, translator.bundle.description.target_language
+    language = translator.bundle.description.target_language
     found = translator.translate([line.source for line in block], beam=beam)
-    passages = [passage_of(each) for each in found]
-    maps = [shown(each, translator.choice) for each in record(translator.model, tokenizers, passages)]
-    mattered = influences_and_end(translator.model, tokenizers, passages)
+    maps, mattered = translator.attentions(found), translator.influences(found)
     links = links_of(translator, block)
     for number, (line, each, attention, influence) in enumerate(zip(block, found, maps, mattered, strict=True)):
         yield (
@@ -156,17 +163,19 @@ def show(survey: "Survey", facts: dict[str, Any], output: Path | None, as_json: 
     import json
 
     from softgaze.files import write_text
+    from softgaze.gaze.lettering import escaped
 
     if output is None and not as_json:
         typer.echo(as_text(survey, facts))
         return
     record = {**facts, **survey.summary(), "looks": [each.to_dict() for each in survey.kept()]}
+    line = escaped(json.dumps(record, ensure_ascii=False))
     if as_json:
-        typer.echo(json.dumps(record, ensure_ascii=False))
+        typer.echo(line)
     if output is None:
         return
     if output.suffix.lower() == ".json":
-        write_text(output, json.dumps(record, ensure_ascii=False) + "\n")
+        write_text(output, line + "\n")
     else:
         from softgaze.gaze.corpus_page import corpus_page
 
@@ -198,7 +207,9 @@ def as_text(survey: "Survey", facts: dict[str, Any]) -> str:
 
 
 def entry(name: str, each: "Look") -> list[str]:
-    """One sentence in a ranking; the words it is about stand in brackets."""
+    """One sentence in a ranking; the words it is about stand in brackets, and none does anything to a terminal."""
+    from softgaze.gaze.lettering import clean
+
     value = {
         "uncovered": plural(len(each.uncovered), "word"),
         "unsaid": f"{each.misfit:.1f} nats",
@@ -214,7 +225,7 @@ def entry(name: str, each: "Look") -> list[str]:
         "chrf": (" ".join(each.source), bracketed(each.output, each.different)),
     }
     source, output = marked.get(name, (" ".join(each.source), " ".join(each.output)))
-    return [f"  {each.line:>6,}  {value:>9}  {source}", f"  {'':>6}  {'':>9}  → {output}"]
+    return [f"  {each.line:>6,}  {value:>9}  {clean(source)}", f"  {'':>6}  {'':>9}  → {clean(output)}"]
 
 
 def plural(count: int, noun: str) -> str:

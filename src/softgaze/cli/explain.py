@@ -9,10 +9,10 @@ import typer
 
 if TYPE_CHECKING:
     from softgaze.gaze import Alignment, Attention
-    from softgaze.gaze.recording import Matrix
     from softgaze.translator import Translation, Translator
 
 ENDINGS = (".html", ".svg", ".png", ".pdf", ".json")
+BEAM = 5
 MARGIN = 13  # where the values of a labelled line begin
 
 
@@ -54,7 +54,9 @@ def explain(
     film: Annotated[
         bool, typer.Option("--film", help="How one sentence was learnt, from a run trained with --film.")
     ] = False,
-    beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept at each step; 1 is fastest.")] = 5,
+    beam: Annotated[
+        int | None, typer.Option(min=1, help=f"Hypotheses kept at each step; 1 is fastest.  [{BEAM}]")
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = "auto",
 ) -> None:
@@ -78,15 +80,18 @@ def explain(
     single |= {"--measure": measure, "--subwords": subwords or None, "--no-what-if": no_what_if or None}
     many = {"--reference": reference, "--limit": limit}
     if film:
-        refuse("--film", {**single, **many, "--gold": gold, "--corpus": corpus})
+        others = {"--gold": gold, "--gold-base": gold_base, "--beam": beam, "--json": as_json or None}
+        refuse("--film", {**single, **many, **others, "--corpus": corpus})
         explain_film(model, output)
     elif corpus is not None:
         refuse("--corpus", single)
-        explain_corpus(model, corpus, reference, gold, gold_base, output, limit, beam=beam, device=device, json=as_json)
+        files = corpus, reference, gold
+        explain_corpus(model, *files, gold_base, output, limit, beam=beam or BEAM, device=device, json=as_json)
     else:
         refuse("a single TEXT; add --corpus SRC", many)
+        refuse_idle(output, target, no_what_if, beam)
         asked = Asked(output, target, parse_gold(gold, gold_base), changes(kind, layer, head, rows, measure, subwords))
-        explain_texts(model, lines_of(text), asked, not no_what_if, as_json, beam=beam, device=device)
+        explain_texts(model, lines_of(text), asked, not no_what_if, as_json, beam=beam or BEAM, device=device)
 
 
 def refuse(what: str, others: dict[str, Any]) -> None:
@@ -96,6 +101,14 @@ def refuse(what: str, others: dict[str, Any]) -> None:
     for name, value in others.items():
         if value is not None:
             raise UsageError(f"{name} has no meaning with {what}")
+
+
+def refuse_idle(output: Path | None, target: str | None, no_what_if: bool, beam: int | None) -> None:
+    """Options that would change nothing of what is asked for."""
+    if target is not None:
+        refuse("--target, for which nothing is searched", {"--beam": beam})
+    if output is None or output.suffix.lower() != ".html":
+        refuse(f"{output or 'the screen'}; only a page (-o look.html) asks", {"--no-what-if": no_what_if or None})
 
 
 # --- what is asked ----------------------------------------------------------------------------------------------
@@ -234,9 +247,14 @@ def view_of(found: "Translation", asked: Asked) -> "Attention":
 
 
 def check_gold(gold: "Alignment | None", attention: "Attention") -> None:
-    """Links beyond the sentence come from another pair, or from the wrong base."""
+    """Links beyond the sentence come from another pair, or from the wrong base; one text with itself has none."""
+    from softgaze.errors import UsageError
     from softgaze.gaze.alignment import Alignment, check_inside
 
+    if gold is not None and attention.view.kind != "cross":
+        raise UsageError(
+            f"--gold links source and translation, and --kind {attention.view.kind} shows only one of them"
+        )
     sizes = len(attention.recording.source.words), len(attention.recording.target.words)
     check_inside(gold or Alignment(), sizes, "--gold", "is --gold-base right for these links?")
 
@@ -262,22 +280,23 @@ def html_of(found: "Translation", attention: "Attention", gold: "Alignment | Non
     from softgaze.gaze.answers import answers
     from softgaze.gaze.page import page
 
-    return page(attention, gold=gold, influence=found.influence, answers=answers(found) if what_if else ())
+    return page(attention, gold=gold, influence=found.influence, answers=answers(found, attention) if what_if else ())
 
 
 # --- on the screen ----------------------------------------------------------------------------------------------
 
 
 def as_text(found: "Translation", attention: "Attention", asked: Asked) -> str:
-    """Source, translation, heat map, and what they come to."""
+    """Source, translation, heat map, and what they come to; no word of them does anything to a terminal."""
+    from softgaze.gaze.lettering import clean
     from softgaze.gaze.plain import plain
 
     texts = [
-        f"{'source':<{MARGIN}}{found.source}",
-        f"{'given' if asked.target else 'translation':<{MARGIN}}{found.text}",
+        f"{'source':<{MARGIN}}{clean(found.source)}",
+        f"{'given' if asked.target else 'translation':<{MARGIN}}{clean(found.text)}",
     ]
-    numbers = [labelled(name, value) for name, value in facts(found, attention, asked.gold).items()]
-    return "\n".join([*texts, "", str(attention), "", plain(attention), "", *numbers])
+    numbers = [labelled(name, clean(value)) for name, value in facts(found, attention, asked.gold).items()]
+    return "\n".join([*texts, "", str(attention), "", clean(plain(attention)), "", *numbers])
 
 
 def labelled(name: str, value: str) -> str:
@@ -298,7 +317,7 @@ def facts(found: "Translation", attention: "Attention", gold: "Alignment | None"
 
     told: dict[str, str] = {}
     if attention.view.kind == "cross":
-        influence = influence_of(found)
+        influence = found.influence_and_end
         told["honesty"] = honesty_in_words(honesty(attention, influence[:-1]))
         told |= unsaid_in_words(attention.recording.source.words, needs(influence))
     told |= {
@@ -309,16 +328,6 @@ def facts(found: "Translation", attention: "Attention", gold: "Alignment | None"
     if gold is not None:
         told["gold"] = gold_in_words(attention, gold)
     return told
-
-
-def influence_of(found: "Translation") -> "Matrix":
-    """What really mattered: (output words + END, source words)."""
-    from softgaze.gaze.influence import influences_and_end
-    from softgaze.translator import passage_of
-
-    translator = found.asked()
-    [influence] = influences_and_end(translator.model, translator.bundle.tokenizers, [passage_of(found)])
-    return influence
 
 
 def unsaid_in_words(words: Sequence[str], needed: Sequence[float]) -> dict[str, str]:
@@ -348,13 +357,13 @@ def as_record(found: "Translation", attention: "Attention", asked: Asked) -> str
     import json
     import math
 
-    from softgaze.cli.translate import ESCAPES
     from softgaze.gaze.alignment import agreement
     from softgaze.gaze.corpus import needs, unsaid
     from softgaze.gaze.honesty import honesty
+    from softgaze.gaze.lettering import escaped
     from softgaze.gaze.plain import plain
 
-    influence, words = influence_of(found), attention.recording.source.words
+    influence, words = found.influence_and_end, attention.recording.source.words
     value = honesty(attention, influence[:-1]) if attention.view.kind == "cross" else math.nan
     record = {
         "source": found.source,
@@ -374,7 +383,7 @@ def as_record(found: "Translation", attention: "Attention", asked: Asked) -> str
         "alignment": str(attention.alignment()) if attention.view.kind == "cross" else None,
         "aer": round(agreement([attention.alignment()], [asked.gold]).aer, 4) if asked.gold is not None else None,
     }
-    return json.dumps(record, ensure_ascii=False).translate(ESCAPES)
+    return escaped(json.dumps(record, ensure_ascii=False))
 
 
 # --- a film -----------------------------------------------------------------------------------------------------

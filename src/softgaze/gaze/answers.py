@@ -2,6 +2,8 @@
 
 import math
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import product
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 from softgaze.gaze.attention import Attention
@@ -58,16 +60,18 @@ class Prepared(NamedTuple):
     question: "Question"
 
 
-def answers(translation: Asked, most: int = MOST) -> list[Answer]:
-    """Without each source word, without each head of the layer that is shown, with sharper and with flatter weights.
+def answers(translation: Asked, shown: Attention | None = None, most: int = MOST) -> list[Answer]:
+    """Without each source word, without each head that is shown, with sharper and with flatter weights.
 
-    At most so many, all written in one search and recorded in one pass. None for what never looked at anything.
+    `shown` is a map of the translation, its own unless given. At most so many answers, all written in one search and
+    recorded in one pass. None for what never looked at anything.
     """
     if translation.attention is None:
         return []
-    prepared = list(questions(translation.attention, most))
+    shown = shown or translation.attention
+    prepared = list(questions(shown, most))
     found = translation.what_ifs([each.question for each in prepared])
-    maps = translation.asked().attentions(found)
+    maps = [like(shown, each) for each in translation.asked().attentions(found)]
     return [
         Answer(
             each.kind,
@@ -83,11 +87,17 @@ def answers(translation: Asked, most: int = MOST) -> list[Answer]:
     ]
 
 
+def like(shown: Attention, found: Attention | None) -> Attention | None:
+    """What was found, seen as the map that is shown, so that the two can be compared."""
+    return replace(shown, recording=found.recording) if found is not None else None
+
+
 def questions(attention: Attention, most: int) -> Iterator[Prepared]:
-    """Words last to be counted, since they are as many as there is room for; in the order a page shows them."""
-    others = [*about_heads(attention), *about_sharpness()][:most]
-    words = list(about_words(attention))[: most - len(others)]
-    yield from (*words, *others)
+    """In the order a page shows them; where there is no room for all, words and heads share it."""
+    ends, heads, words = list(about_sharpness())[:most], list(about_heads(attention)), list(about_words(attention))
+    room = most - len(ends)
+    words = words[: max(room - len(heads), (room + 1) // 2)]
+    yield from (*words, *heads[: room - len(words)], *ends)
 
 
 def about_words(attention: Attention) -> Iterator[Prepared]:
@@ -100,13 +110,12 @@ def about_words(attention: Attention) -> Iterator[Prepared]:
 
 
 def about_heads(attention: Attention) -> Iterator[Prepared]:
-    """Each head of the layer that is shown; of all layers, the last."""
+    """Each head of the layer that is shown; of a mean of layers, the heads of all."""
     from softgaze.gaze.what_if import Question
 
     layers, heads = attention.recording.size("cross")
     shown = attention.view.layer if attention.view.kind == "cross" else None
-    layer = layers - 1 if shown is None else shown
-    for head in range(heads):
+    for layer, head in product(range(layers) if shown is None else [shown], range(heads)):
         yield Prepared("ablate", f"without head {head} of layer {layer}", None, Question(ablate=[(layer, head)]))
 
 

@@ -17,7 +17,7 @@ from softgaze.gaze.attention import Attention, gathered, mutual
 from softgaze.gaze.influence import influences
 from softgaze.gaze.recording import Flags, Matrix, Recording
 from softgaze.gaze.view import LINKED, ROWS, Choice, View
-from softgaze.gaze.watching import Passage, record, shown
+from softgaze.gaze.watching import Passage, check_places, record, shown
 from softgaze.models.base import Seq2Seq
 
 SENTENCES = 48  # enough that the same map is chosen again; leaving words out takes seconds for so many
@@ -36,6 +36,7 @@ class Looker:
     model: Seq2Seq
     tokenizers: Tokenizers
     choice: Choice | None = None
+    places: int | None = None  # how many tokens the model has places for; None: any number
 
     @cached_property
     def can_look(self) -> bool:
@@ -52,7 +53,10 @@ class Looker:
 
     def passages(self, pairs: Pairs) -> list[Passage]:
         """Sentence pairs as the model has them."""
-        return [Passage.of(*pair, self.tokenizers) for pair in pairs]
+        found = [Passage.of(*pair, self.tokenizers) for pair in pairs]
+        for passage in found:
+            check_places(passage, self.places)
+        return found
 
     def recordings(self, pairs: Pairs) -> list[Recording]:
         """Where the model looks while it writes each second sentence from the first."""

@@ -93,7 +93,8 @@ def log_probabilities(model: Seq2Seq, tokenizers: Tokenizers, parts: Sequence[Sp
         batch = [parts[number] for number in numbers]
         source, target = as_tensors(batch, device_of(model))
         looking = edited(model, tokenizers.target, [part.edits for part in batch])
-        logits = looking(source, target)[:, :-1].float()  # (B, T, V); what the last step predicts is not given
+        asked = max(target.shape[1] - 1, 1)  # what follows the last token is not; models want at least BEGIN
+        logits = looking(source, target[:, :asked]).float()  # (B, T, V)
         chosen = logits.gather(-1, target[:, 1:, None]).squeeze(-1) - logits.logsumexp(-1)
         for number, row in zip(numbers, chosen.double().cpu().numpy(), strict=True):
             found[number] = row[: len(parts[number].target)]

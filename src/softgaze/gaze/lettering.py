@@ -5,13 +5,15 @@ Widths are estimates in em, on the generous side: nobody knows which font a read
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 # Controls (a terminal would act on them), halves of characters and what XML forbids; a line may not break in a label.
-UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028\u2029\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
+# Nor may a text turn around what stands beside it (U+202A to U+202E).
+UNWRITABLE = re.compile("[\x00-\x1f\x7f-\x9f\u2028-\u202e\ud800-\udfff\ufdd0-\ufdef\ufffe\uffff]")
 REPLACEMENT = "\ufffd"
 RIGHT_TO_LEFT, LEFT_TO_RIGHT, END_OF_DIRECTION = "\u2067", "\u200e", "\u2069"  # isolate, mark, end of isolate
+ISOLATES = ("\u2066", RIGHT_TO_LEFT, "\u2068")
 JOINER = "\u200d"
 ELLIPSIS = "…"
 
@@ -22,8 +24,30 @@ SMALL, CAPITAL, FOREIGN, FULL = 0.6, 0.7, 0.7, 1.0
 
 
 def clean(text: str) -> str:
-    """The text with nothing in it that cannot be drawn."""
-    return UNWRITABLE.sub(REPLACEMENT, text)
+    """The text with nothing in it that cannot be drawn, or that reaches beyond its end."""
+    letters = list(UNWRITABLE.sub(REPLACEMENT, text))
+    for place in stray_isolates(letters):
+        letters[place] = REPLACEMENT
+    return "".join(letters)
+
+
+def stray_isolates(text: Sequence[str]) -> list[int]:
+    """Where a direction is begun that does not end in the text, or ended that was not begun."""
+    begun: list[int] = []
+    stray: list[int] = []
+    for place, letter in enumerate(text):
+        if letter in ISOLATES:
+            begun.append(place)
+        elif letter == END_OF_DIRECTION and not begun:
+            stray.append(place)
+        elif letter == END_OF_DIRECTION:
+            begun.pop()
+    return stray + begun
+
+
+def escaped(line: str) -> str:
+    """JSON that can be stored and printed anywhere and means the same: what cannot be written is told by number."""
+    return UNWRITABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", line)
 
 
 def runs_right_to_left(text: str) -> bool:
@@ -34,7 +58,7 @@ def runs_right_to_left(text: str) -> bool:
 
 def isolated(text: str) -> str:
     """Text that runs from right to left, its full stop included, without turning its neighbours around."""
-    return f"{RIGHT_TO_LEFT}{text}{END_OF_DIRECTION}" if runs_right_to_left(text) else text
+    return f"{RIGHT_TO_LEFT}{clean(text)}{END_OF_DIRECTION}" if runs_right_to_left(text) else text
 
 
 @lru_cache(maxsize=4096)

@@ -102,7 +102,8 @@ def coverage_in_words(attention: Attention) -> str:
     if not columns:
         return "no words to look at"
     least, most = (f"{labels[column].text} {given[column]:.2f}" for column in (columns[0], columns[-1]))
-    return f"from {least} to {most} (1 is as much as one output word has to give)"
+    giver = "source" if attention.view.kind == "encoder" else "output"
+    return f"from {least} to {most} (1 is as much as one {giver} word has to give)"
 
 
 def sink_in_words(attention: Attention) -> str:

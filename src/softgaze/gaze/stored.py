@@ -17,7 +17,7 @@ import numpy
 
 from softgaze.errors import DataError
 from softgaze.gaze.attention import Attention
-from softgaze.gaze.lettering import UNWRITABLE
+from softgaze.gaze.lettering import escaped
 from softgaze.gaze.recording import Array, Part, Recording, Stack
 from softgaze.gaze.view import KINDS, Choice, View
 from softgaze.gaze.words import Side
@@ -35,8 +35,7 @@ IN_SVG = re.compile(rf'<metadata\b(?=[^>]*\bid="{ELEMENT}")[^>]*>(.*?)</metadata
 
 def to_json(attention: Attention) -> str:
     """One line; what no file or drawing may hold, such as half a character, is written as an escape."""
-    line = json.dumps(to_record(attention), ensure_ascii=False, separators=(",", ":"))
-    return UNWRITABLE.sub(lambda found: f"\\u{ord(found.group()):04x}", line)
+    return escaped(json.dumps(to_record(attention), ensure_ascii=False, separators=(",", ":")))
 
 
 def to_record(attention: Attention) -> dict[str, Any]:
@@ -98,6 +97,8 @@ def find_json(text: str) -> str:
         return found.group(1)
     if found := IN_SVG.search(text):
         return html.unescape(found.group(1))
+    if text.lstrip().startswith("<"):
+        raise ValueError("it is another page or drawing, such as that of a corpus or a film")
     return text
 
 

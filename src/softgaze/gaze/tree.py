@@ -83,6 +83,8 @@ class Beam:
 
     def tree(self, part: int = 0) -> Node:
         """Of one part; a text that was not split has only the first."""
+        if not self.roots:
+            raise ValueError("nothing was searched for an empty text, so there is no tree")
         if not 0 <= part < len(self.roots):
             raise ValueError(f"there are {len(self.roots)} trees, one for each part of the text, and none is {part}")
         return self.roots[part]

@@ -14,6 +14,7 @@ from torch import Tensor
 
 from softgaze.bundle import Tokenizers
 from softgaze.data.batches import cut_by_budget
+from softgaze.errors import DataError
 from softgaze.gaze.attention import Attention, sharpest
 from softgaze.gaze.edited import edited
 from softgaze.gaze.edits import Edit
@@ -57,6 +58,18 @@ class Passage:
             Side.of(self.source, [tokenizers.source.pieces(part.source) for part in self.parts]),
             Side.of(self.target, [tokenizers.target.pieces(part.target) for part in self.parts]),
         )
+
+
+def check_places(passage: Passage, places: int | None) -> None:
+    """A model that has learnt a vector for each place has only so many; BEGIN or END takes one."""
+    for name in ("source", "target"):
+        longest = max((len(getattr(part, name)) for part in passage.parts), default=0)
+        if places is not None and longest >= places:
+            text = getattr(passage, name)
+            raise DataError(
+                f"the {name} {text[:40]!r}… has {longest} subwords, and the model has places for {places - 1}; "
+                "give it in shorter pieces"
+            )
 
 
 class Recorder:

@@ -75,6 +75,8 @@ class Question:
     def looks(self, recording: Recording, hidden: Sequence[int]) -> dict[int, int]:
         """{target word: source word}, which must be in the same part and not hidden by the same question."""
         found = {}
+        if not isinstance(self.attend, Mapping | None):
+            raise UsageError(f"attend is {{number of an output word: source word}}, not {self.attend!r}")
         for step, word in (self.attend or {}).items():
             words = recording.target.words
             if not isinstance(step, int) or isinstance(step, bool) or not 0 <= step < len(words):
@@ -156,6 +158,8 @@ def is_spaced(side: Side) -> bool:
 
 def one_or_several(words: Word | Sequence[Word]) -> list[Word]:
     """A text is one word, not its letters."""
+    if not isinstance(words, str | int | Iterable):
+        raise UsageError(f"mask is a source word or a list of them, as text or by number, not {words!r}")
     return [words] if isinstance(words, str | int) else list(words)
 
 

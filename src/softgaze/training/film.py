@@ -8,7 +8,7 @@ import torch
 
 from softgaze.files import write_bytes
 from softgaze.gaze.attention import Attention
-from softgaze.gaze.choice import fitting
+from softgaze.gaze.choice import Pairs, fitting
 from softgaze.gaze.film import Frame, film_lines
 from softgaze.gaze.recording import Part, Recording
 from softgaze.gaze.view import View
@@ -17,14 +17,21 @@ from softgaze.models.base import Seq2Seq
 from softgaze.training.prepare import Prepared
 from softgaze.training.validate import translations
 
+WORDS = range(8, 15)  # of a source that is pleasant to watch
+
 
 class Camera:
     """Adds frames of one sentence to a film; `rewind` takes back those a resumed run will make again."""
 
-    def __init__(self, path: Path, prepared: Prepared, device: torch.device) -> None:
+    def __init__(self, path: Path, prepared: Prepared, device: torch.device, pair: tuple[str, str]) -> None:
         self.path, self.tokenizers, self.device = path, prepared.tokenizers, device
-        source, target = fitting(prepared.dev_text, 1)[0]
-        self.passage = Passage.of(source, target, self.tokenizers)
+        self.passage = Passage.of(*pair, self.tokenizers)
+
+    @classmethod
+    def of(cls, path: Path, prepared: Prepared, device: torch.device) -> "Camera | None":
+        """On the best held-out pair; None where no pair has words on both sides, so that nothing can be seen."""
+        pair = best_pair(prepared.dev_text)
+        return cls(path, prepared, device, pair) if pair else None
 
     def rewind(self, step: int) -> int:
         """Drop frames after `step`, the checkpoint's last validation, and one cut by a crash; returns how many stay."""
@@ -44,6 +51,12 @@ class Camera:
         frame = Frame(step, round(elapsed / 60, 3), rounded, text, attention)
         with open(self.path, "a", encoding="utf-8") as film:
             film.write(frame.to_line() + "\n")
+
+
+def best_pair(pairs: Pairs) -> tuple[str, str] | None:
+    """The first with enough words to be worth watching and few enough for a screen; else the first that fits at all."""
+    good = (pair for pair in pairs if len(pair[0].split()) in WORDS and pair[1].strip())
+    return next(good, None) or next(iter(fitting(pairs, 1)), None)
 
 
 def only_cross(recording: Recording) -> Recording:

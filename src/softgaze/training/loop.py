@@ -67,7 +67,7 @@ class Trainer:
         assert config.training.batch_tokens is not None  # the settings are resolved
         self.batches = Batches(prepared.train, config.training.batch_tokens, config.training.seed)
         self.journal = Journal(run.journal)
-        self.camera = Camera(run.film, prepared, device) if config.validation.film else None
+        self.camera = Camera.of(run.film, prepared, device) if config.validation.film else None
         self.listener = Listeners(self.journal, listener)
         self.progress = Progress()
         self.bad_updates = 0  # in a row
@@ -84,6 +84,8 @@ class Trainer:
     def resume(self) -> None:
         """From the newest whole checkpoint; a new run writes its first, so that there always is one to go back to."""
         path, complaints = newest_checkpoint(self.run.checkpoints)
+        if self.config.validation.film and not self.camera:
+            self.listener.said("no held-out pair has words on both sides, so there will be no film")
         for complaint in complaints:
             self.listener.said(f"{complaint}; using an older checkpoint")
         if path is None:

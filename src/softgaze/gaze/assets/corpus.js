@@ -215,7 +215,7 @@ function showPager(total) {
 
 function showHeadline() {
   const { summary, facts, looks, isWhole } = corpus, { words } = summary;
-  const told = [`${facts.corpus}, translated by ${facts.model} with a beam of ${facts.beam}: ${count(summary.sentences)} sentences with ${count(words.all)} words, of which ${count(words.uncovered)} seem uncovered and ${count(words.unsaid)} unsaid; ${count(words.repeated)} words are said again.`];
+  const told = [`${facts.corpus}, translated by ${facts.model} with a beam of ${facts.beam}: ${count(summary.sentences)} sentences with ${count(words.all)} words, of which ${count(words.uncovered)} ${words.uncovered === 1 ? "seems" : "seem"} uncovered and ${count(words.unsaid)} unsaid; ${words.repeated === 1 ? "1 word is" : `${count(words.repeated)} words are`} said again.`];
   if (summary.aer !== null) told.push(`The alignment error rate on the reference is ${(100 * summary.aer).toFixed(1)} %.`);
   if (summary.empty) told.push(`${count(summary.empty)} lines had nothing to look at.`);
   if (!isWhole) told.push(`Here are the worst ${count(looks.length)}; counts are of all.`);

@@ -1,7 +1,7 @@
 /* One sentence through a training: a slider, a curve that says how good the model was, and the map of that moment. */
 
 const BEAT = 450; // milliseconds a frame stays while playing
-const HIGH = 100, WIDE = 1000; // of the curve, in its own units
+const HIGH = 100, ROOM = 5, WIDE = 1000; // of the curve, in its own units
 
 const find = (id) => document.getElementById(id);
 const film = JSON.parse(find("softgaze-film").textContent);
@@ -66,15 +66,22 @@ const across = (frame) => (WIDE * frame.step) / Math.max(1, frames.at(-1).step);
 /* Each curve on a scale of its own, from 0 to its largest: only their course is compared. */
 function points(name) {
   const own = frames.filter((frame) => name in frame.scores), most = Math.max(1e-9, ...own.map((frame) => frame.scores[name]));
-  return own.map((frame) => `${across(frame).toFixed(1)},${(HIGH * (1 - frame.scores[name] / most)).toFixed(1)}`).join(" ");
+  return own.map((frame) => `${across(frame).toFixed(1)},${(HIGH - (HIGH - ROOM) * (frame.scores[name] / most)).toFixed(1)}`);
+}
+
+/* A line through all points, and a dot on each: of a single validation there is only the dot. A dot is a line without
+   length whose ends are round, since the picture is stretched and a circle would be, too. */
+function dottedCurve(name) {
+  const own = points(name), dots = own.map((point) => `M${point}h0`).join("");
+  return [makeSvg("polyline", { class: name, points: own.join(" ") }), makeSvg("path", { class: `${name} dot`, d: dots })];
 }
 
 function makeCurve() {
-  const lines = Object.keys(CURVES).map((name) => makeSvg("polyline", { class: name, points: points(name) }));
+  const lines = Object.keys(CURVES).flatMap(dottedCurve);
   const ticks = frames.map((frame) => makeSvg("line", { class: "tick", x1: across(frame).toFixed(1), x2: across(frame).toFixed(1), y1: HIGH - 4, y2: HIGH }));
   const ground = makeSvg("line", { class: "tick", x1: 0, x2: WIDE, y1: HIGH, y2: HIGH });
   const cursor = makeSvg("line", { class: "cursor", y1: 0, y2: HIGH });
-  const picture = makeSvg("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none", "aria-hidden": "true" }, ground, ...ticks, ...lines, cursor);
+  const picture = makeSvg("svg", { viewBox: `0 0 ${WIDE} ${HIGH}`, preserveAspectRatio: "none", "aria-hidden": "true" }, ground, ...ticks, cursor, ...lines);
   const seek = (event) => {
     if (event.type === "pointermove" && !event.buttons) return;
     const box = picture.getBoundingClientRect(), wanted = (WIDE * (event.clientX - box.left)) / box.width;
