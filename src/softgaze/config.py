@@ -58,7 +58,7 @@ class TrainingSettings(Section):
         "auto", description="auto takes bfloat16 where the processor computes in it."
     )
     guided_weight: float | None = Field(
-        None, gt=0, description="With --guided: how much the loss of the links counts; else 0.1."
+        None, gt=0, description="With --guided: how much the loss of the links counts; else 1."
     )
     guided_layer: int | None = Field(
         None, ge=0, description="With --guided: the layer that learns from links, from 0; else the last but one."

@@ -12,9 +12,10 @@ import pytest
 from typer.testing import CliRunner
 
 from bundles import make_bundle, tiny_bundle
-from softgaze.bundle import ATTENTION, add_facts
+from softgaze.bundle import ATTENTION, Bundle, add_facts
 from softgaze.cli import app, explained
 from softgaze.gaze import Alignment, Choice, View, aer
+from softgaze.gaze.choice import AGREEMENT
 
 PAIRS = [("the dog runs.", "개 달려요."), ("", ""), ("a cat", ""), ("a small red cat sees.", "작은 고양이 봐요.")] * 2
 
@@ -120,6 +121,17 @@ def test_the_error_rate_names_the_maps_it_is_of(place):
         assert "chosen by agreement with the reverse model: " in line
 
 
+def test_two_models_keep_the_maps_that_agreed(place):
+    for name, languages in (("there", ("en", "ko")), ("back", ("ko", "en"))):
+        make_bundle(place / name, source_language=languages[0], target_language=languages[1])
+    plain = align(place, "test.en", "test.ko", "--reverse", "back", model=place / "there")
+    assert not any(ATTENTION in Bundle.open(place / name).facts for name in ("there", "back"))
+    kept = align(place, "test.en", "test.ko", "--reverse", "back", "--keep-maps", model=place / "there")
+    assert (kept.returncode, kept.stdout) == (plain.returncode, plain.stdout) == (0, plain.stdout)
+    for name in ("there", "back"):
+        assert Choice.from_dict(Bundle.open(place / name).facts[ATTENTION]).by == AGREEMENT
+
+
 def test_empty_files_have_no_lines(place):
     (place / "empty").write_text("")
     ran = align(place, "empty", "empty")
@@ -153,6 +165,7 @@ WRONG = {
         "past, line 4: the link 5-3 is past the end: its source has 5 words, counted from 0; is --gold-base right",
     ),
     "a method for one model": (["test.en", "test.ko", "--method", "union"], 2, "give the other one with --reverse"),
+    "maps of one model": (["test.en", "test.ko", "--keep-maps"], 2, "give the other one with --reverse"),
     "an unknown method": (["test.en", "test.ko", "--reverse", "reverse", "--method", "unoin"], 2, "did you mean union"),
     "a share that is none": (["test.en", "test.ko", "--threshold", "2"], 2, "a share above 0"),
     "the same direction twice": (["test.en", "test.ko", "--reverse", "{model}"], 2, "must translate ko → en"),

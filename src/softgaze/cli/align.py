@@ -12,6 +12,7 @@ if TYPE_CHECKING:
     from softgaze.gaze import Alignment
     from softgaze.gaze.aligner import Aligner
     from softgaze.gaze.alignment import Counts
+    from softgaze.gaze.choice import Looker
 
 SAMPLE, BLOCK = 256, 512  # pairs the map is chosen on if it must be, and pairs in memory at once
 
@@ -30,6 +31,9 @@ def align(
             "  [grow-diag-final]"
         ),
     ] = None,
+    keep_maps: Annotated[
+        bool, typer.Option("--keep-maps", help="With --reverse: both models keep the maps that agreed best.")
+    ] = False,
     threshold: Annotated[
         float | None, typer.Option(help="Link all words with this share of a look, not just the first.")
     ] = None,
@@ -59,7 +63,7 @@ def align(
     from softgaze.errors import DataError
 
     right = read_gold(gold, gold_base)
-    check_method(method, reverse, threshold)
+    check_method(method, reverse, threshold, keep_maps)
     empty = all(path.is_file() and not path.stat().st_size for path in (source, target))
     pairs = iter(()) if empty else within(read_pairs(source, target), right, gold)
     total = count_lines(source) if source.is_file() and not empty else None  # a pipe can be read only once
@@ -67,6 +71,8 @@ def align(
         raise DataError(f"{source} has {total:,} lines and {gold} {len(right):,}; gold needs a line for each sentence")
     first = list(islice(pairs, SAMPLE))  # files that cannot be read are named before a model is loaded
     aligner = make_aligner(model, reverse, method, threshold, device).measured(first)
+    if keep_maps and reverse is not None:
+        remember({model: aligner.forward, reverse: aligner.reverse})
     found: list[Alignment] = []
     with writer(output) as file, progress(total, shown=output) as advance:
         for block in blocks(chain(first, pairs)):
@@ -111,7 +117,7 @@ def within(pairs: "Iterable[Pair]", right: "list[Alignment] | None", path: Path 
         yield pair
 
 
-def check_method(method: str | None, reverse: Path | None, threshold: float | None) -> None:
+def check_method(method: str | None, reverse: Path | None, threshold: float | None, keep_maps: bool) -> None:
     """What cannot work is said before a model is loaded."""
     from softgaze.errors import UsageError, pick
     from softgaze.gaze.alignment import METHODS
@@ -120,6 +126,10 @@ def check_method(method: str | None, reverse: Path | None, threshold: float | No
         pick("method", method, METHODS)
         if reverse is None:
             raise UsageError("--method joins the links of two models; give the other one with --reverse MODEL2")
+    if keep_maps and reverse is None:
+        raise UsageError(
+            "--keep-maps keeps the maps on which two models agree; give the other one with --reverse MODEL2"
+        )
     if threshold is not None and not 0 < threshold <= 1:
         raise UsageError(f"--threshold is a share above 0 and at most 1, not {threshold}")
 
@@ -140,6 +150,15 @@ def make_aligner(
         if each and not each.can_look:
             raise UsageError(f"{path}: this model has no attention, so it cannot say which word means which")
     return aligner
+
+
+def remember(measured: "dict[Path, Looker | None]") -> None:
+    """Write the maps of some models into their bundles, for every figure to come."""
+    from softgaze.bundle import ATTENTION, add_facts
+
+    for path, looker in measured.items():
+        if looker is not None and looker.choice is not None:
+            add_facts(path, {ATTENTION: looker.choice.to_dict()})
 
 
 def check_directions(forward: Any, backward: Any) -> None:

@@ -18,7 +18,7 @@ from softgaze.symbols import SPECIAL
 from softgaze.training.links import LinkFiles
 from softgaze.training.loss import Links
 
-WEIGHT = 0.1  # of a loss a linked piece, beside the loss a token
+WEIGHT = 1.0  # of a loss a linked piece, beside the loss a token
 TINY = 1e-9  # what a weight counts as at least: its logarithm must be finite
 
 
