@@ -336,6 +336,7 @@ def test_numbers_are_python_s_and_change_with_the_word(open_page):
 def test_the_same_is_told_as_a_table(open_page):
     opened = open_page(page(example()))
     opened.click("summary")
+    opened.locator("#as-text tbody tr").first.wait_for()  # the browser tells of an opened element a little later
     rows = [row.inner_text().split("\t") for row in opened.locator("#as-text tbody tr").all()]
     assert [row[0] for row in rows] == TARGET
     assert rows[1] == ["학교에", "school 0.83", "to 0.10", "–", f"{example().entropy()[1]:.2f}"]
