@@ -77,3 +77,17 @@ def script_scores(monkeypatch: pytest.MonkeyPatch, *bleu: float) -> None:
         return {"loss": 1.0, "bleu": found, "chrf": found}, ()
 
     monkeypatch.setattr(loop_module, "quality", quality)
+
+
+def spoil_weights(monkeypatch, step):
+    """The weights have a NaN after this update, the first time it is made; what is returned then has an item."""
+    plain, spoilt = Trainer.update, []
+
+    def update(self, group):
+        result = plain(self, group)
+        if self.progress.step == step and not spoilt:
+            spoilt.append(next(self.model.parameters()).data.view(-1)[0].fill_(torch.nan))
+        return result
+
+    monkeypatch.setattr(Trainer, "update", update)
+    return spoilt

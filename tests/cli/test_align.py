@@ -5,15 +5,12 @@ import json
 import os
 import subprocess
 import sys
-from contextlib import chdir
-from typing import NamedTuple
 
 import pytest
-from typer.testing import CliRunner
 
 from bundles import make_bundle, tiny_bundle
+from commands import run
 from softgaze.bundle import ATTENTION, Bundle, add_facts
-from softgaze.cli import app, explained
 from softgaze.gaze import Alignment, Choice, View, aer
 from softgaze.gaze.choice import AGREEMENT
 
@@ -30,21 +27,8 @@ def place(tmp_path_factory):
     return directory
 
 
-class Ran(NamedTuple):
-    """What a command did."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
 def align(place, *arguments, model=None):
-    with chdir(place):
-        done = CliRunner().invoke(app, ["align", str(model or tiny_bundle()), *map(str, arguments)])
-    if done.exception is None:
-        return Ran(0, done.stdout, done.stderr)
-    message, code = explained(done.exception)
-    return Ran(code, done.stdout, message)
+    return run(place, "align", model or tiny_bundle(), *arguments)
 
 
 def links_of(place, *arguments, **options):

@@ -5,18 +5,15 @@ import os
 import signal
 import subprocess
 import sys
-from contextlib import chdir
 from dataclasses import replace
 from time import sleep
-from typing import NamedTuple
 
 import numpy
 import pytest
-from typer.testing import CliRunner
 
 from bundles import make_bundle, tiny_bundle
+from commands import run
 from maps import random_attention
-from softgaze.cli import app, explained
 from softgaze.gaze import Attention, aer
 from softgaze.gaze.film import NAME, Frame
 from softgaze.gaze.plain import plain
@@ -41,21 +38,8 @@ def place(tmp_path_factory):
     return directory
 
 
-class Ran(NamedTuple):
-    """What a command did."""
-
-    returncode: int
-    stdout: str
-    stderr: str
-
-
 def explain(place, *arguments, model=None, stdin=""):
-    with chdir(place):
-        done = CliRunner().invoke(app, ["explain", str(model or tiny_bundle()), *map(str, arguments)], input=stdin)
-    if done.exception is None:
-        return Ran(0, done.stdout, done.stderr)
-    message, code = explained(done.exception)
-    return Ran(code, done.stdout, message)
+    return run(place, "explain", model or tiny_bundle(), *arguments, stdin=stdin)
 
 
 def right(*arguments, **options):

@@ -1,13 +1,11 @@
 """Filming: a frame for each validation, once and whole whatever happens, and a training that does not notice."""
 
-import math
-
 import numpy
 import pytest
 import torch
 
 from corpora import small
-from runs import complete, prepared, trainer
+from runs import complete, prepared, spoil_weights, trainer
 from softgaze.gaze.choice import WORDS
 from softgaze.gaze.film import NAME, read_film
 from softgaze.training import loop
@@ -141,15 +139,7 @@ def test_stopped_and_resumed_it_is_one_film(tmp_path, straight):
 
 @pytest.mark.parametrize("step", [2, 8])
 def test_going_back_forgets_the_frames_it_will_shoot_again(tmp_path, monkeypatch, step):
-    plain, spoilt = loop.Trainer.update, []
-
-    def update(self, group):
-        result = plain(self, group)
-        if self.progress.step == step and not spoilt:
-            spoilt.append(next(self.model.parameters()).data.view(-1)[0].fill_(math.nan))
-        return result
-
-    monkeypatch.setattr(loop.Trainer, "update", update)
+    spoilt = spoil_weights(monkeypatch, step)
     complete(trainer(tmp_path / "run", filmed()))
     assert spoilt
     assert [each.step for each in read_film(tmp_path / "run")] == [0, 4, 8]

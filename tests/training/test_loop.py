@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 
 from checks import same
 from corpora import small
-from runs import Notes, complete, prepared, script_scores, trainer
+from runs import Notes, complete, prepared, script_scores, spoil_weights, trainer
 from softgaze.bundle import Bundle
 from softgaze.config import resolve
 from softgaze.data.batches import Batch
@@ -161,19 +161,6 @@ def test_divergence_that_stays_stops_with_its_own_exit_code(tmp_path, monkeypatc
         complete(trainer(tmp_path / "run"))
     assert caught.value.exit_code == 5
     assert "\n" not in str(caught.value)
-
-
-def spoil_weights(monkeypatch, step):
-    """The weights have a NaN after this update, the first time it is made."""
-    plain, spoilt = loop.Trainer.update, []
-
-    def update(self, group):
-        result = plain(self, group)
-        if self.progress.step == step and not spoilt:
-            spoilt.append(next(self.model.parameters()).data.view(-1)[0].fill_(math.nan))
-        return result
-
-    monkeypatch.setattr(loop.Trainer, "update", update)
 
 
 @pytest.mark.parametrize("step", [4, 6, 9])  # when a checkpoint is due, between two, and at the very end

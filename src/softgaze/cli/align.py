@@ -90,19 +90,27 @@ def align(
 def read_gold(path: Path | None, base: int | None) -> "list[Alignment] | None":
     """Right links, counted from where the user says; the number is never guessed."""
     from softgaze.data.corpus import read_lines
-    from softgaze.errors import DataError, UsageError
+    from softgaze.errors import DataError
     from softgaze.gaze.alignment import read_all
 
-    if path is None:
-        if base is not None:
-            raise UsageError("--gold-base says how --gold counts words; give --gold FILE too")
+    counted_from = gold_base_of(path, base, "FILE")
+    if path is None or counted_from is None:
         return None
-    if base is None:
-        raise UsageError("--gold needs --gold-base 0 or 1: whether its words are counted from 0 or from 1")
     try:
-        return read_all(list(read_lines(path)), base, "gold")
+        return read_all(list(read_lines(path)), counted_from, "gold")
     except DataError as error:
         raise DataError(f"{path}: {error}" if str(path) not in str(error) else str(error)) from None
+
+
+def gold_base_of(gold: object, base: int | None, metavar: str) -> int | None:
+    """Where the words of gold are counted from; gold and base are given together, or neither."""
+    from softgaze.errors import UsageError
+
+    if gold is None and base is not None:
+        raise UsageError(f"--gold-base says how --gold counts words; give --gold {metavar} too")
+    if gold is not None and base is None:
+        raise UsageError("--gold needs --gold-base 0 or 1: whether its words are counted from 0 or from 1")
+    return base
 
 
 def within(pairs: "Iterable[Pair]", right: "list[Alignment] | None", path: Path | None) -> "Iterator[Pair]":

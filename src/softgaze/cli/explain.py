@@ -146,16 +146,11 @@ def changes(
 
 def parse_gold(links: str | None, base: int | None) -> "Alignment | None":
     """Right links of one sentence pair, counted from where the user says."""
-    from softgaze.errors import UsageError
+    from softgaze.cli.align import gold_base_of
     from softgaze.gaze import Alignment
 
-    if links is None:
-        if base is not None:
-            raise UsageError("--gold-base says how --gold counts words; give --gold LINKS too")
-        return None
-    if base is None:
-        raise UsageError("--gold needs --gold-base 0 or 1: whether its words are counted from 0 or from 1")
-    return Alignment.parse(links, base)
+    counted_from = gold_base_of(links, base, "LINKS")
+    return None if links is None or counted_from is None else Alignment.parse(links, counted_from)
 
 
 def lines_of(text: str | None) -> list[str]:
