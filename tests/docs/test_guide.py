@@ -1,0 +1,188 @@
+"""Every block of the guide is run, prints what is shown, and makes the figures that are there; Korean says the same."""
+
+import ast
+import re
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+from docs.chapters import GUIDE, agree, blocks, chapters, commands, run
+
+ENGLISH, KOREAN = chapters(), chapters(GUIDE / "ko")
+HEADINGS = {
+    "en": ["The idea", "The formula", "The shapes", "In code", "The picture", "Exercise", "What to run next"],
+    "ko": ["생각", "수식", "모양", "코드", "그림", "연습 문제", "이어서 해 볼 것"],
+}
+IMAGE = re.compile(r"!\[([^]]*)\]\(([^)]+)\)")
+FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
+
+
+def name(path):
+    return path.relative_to(GUIDE).as_posix()
+
+
+@pytest.fixture(scope="module")
+def done(tmp_path_factory):
+    """All chapters, run in order in one directory: what was printed, and where they left their figures."""
+    directory = tmp_path_factory.mktemp("guide")
+    return [*run(ENGLISH, directory)], directory / "figures"
+
+
+# --- what runs --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chapter", ENGLISH, ids=name)
+def test_the_code_prints_what_is_shown(done, chapter):
+    ran = [each for each in done[0] if each.chapter == chapter]
+    assert len(ran) >= 3
+    for each in ran:
+        assert each.is_as_shown, f"{name(chapter)}:{each.block.line + 1} prints\n{each.printed}"
+
+
+def test_the_figures_are_those_that_the_code_makes(done):
+    made = sorted(path.name for path in done[1].iterdir())
+    assert made == sorted(path.name for path in (GUIDE / "figures").iterdir())
+
+
+@pytest.mark.parametrize("figure", sorted((GUIDE / "figures").iterdir()), ids=lambda path: path.name)
+def test_a_figure_made_again_is_the_same(done, figure):
+    kept, made = figure.read_text(encoding="utf-8"), (done[1] / figure.name).read_text(encoding="utf-8")
+    assert words(made) == words(kept)
+    if not is_trained(figure):
+        assert drawing(made) == drawing(kept)
+
+
+def words(svg):
+    """What is written in a figure, numbers aside, and how large it is."""
+    root = ElementTree.fromstring(svg)
+    texts = [each.text or "" for each in root.iter("{http://www.w3.org/2000/svg}text")]
+    return [text for text in texts if not re.fullmatch(r"[\d.]*", text)], root.get("width"), root.get("height")
+
+
+def drawing(svg):
+    """All of it but for the last digits of the numbers that come along."""
+    return re.sub(r"<metadata.*?</metadata>", "", svg, flags=re.DOTALL)
+
+
+def is_trained(figure):
+    """Whether a figure shows what a training found, which is not the same to the last bit on every machine."""
+    return any(each.stem[:2] == figure.stem[:2] and "runs/" in each.read_text(encoding="utf-8") for each in ENGLISH)
+
+
+# --- what is there ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("chapter", [*ENGLISH, *KOREAN], ids=name)
+def test_a_chapter_has_all_its_parts(chapter):
+    text = chapter.read_text(encoding="utf-8")
+    language = "ko" if chapter in KOREAN else "en"
+    assert re.findall(r"^## (.*)$", FENCED.sub("", text), re.MULTILINE) == HEADINGS[language]
+    assert text.startswith(f"# {int(chapter.name[:2])}. ")
+    assert text.count("<details>") == text.count("</details>") >= 1
+    assert IMAGE.search(text)
+    assert "softgaze" in "".join(block.text for block in blocks(text) if block.kind == "python")
+
+
+@pytest.mark.parametrize("page", sorted(GUIDE.rglob("*.md")), ids=name)
+def test_links_and_figures_lead_somewhere(page):
+    text = FENCED.sub("", page.read_text(encoding="utf-8"))
+    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
+        assert (page.parent / target).exists(), target
+    assert all(alternative for alternative, _ in IMAGE.findall(text))
+
+
+def test_every_figure_is_shown():
+    shown = {Path(target).name for page in ENGLISH for _, target in IMAGE.findall(page.read_text(encoding="utf-8"))}
+    assert {path.name for path in (GUIDE / "figures").iterdir()} <= shown
+
+
+@pytest.mark.parametrize("chapter", KOREAN, ids=name)
+def test_korean_has_the_code_of_english(chapter):
+    """Comments may be in either language; code and what it prints are the same, and need not be run again."""
+    own, other = (path.read_text(encoding="utf-8") for path in (chapter, GUIDE / chapter.name))
+    assert [code(block) for block in blocks(own)] == [code(block) for block in blocks(other)]
+    figures = [[Path(target).name for _, target in IMAGE.findall(text)] for text in (own, other)]
+    assert figures[0] == figures[1]
+
+
+def code(block):
+    """What a block does, and what it prints."""
+    plain = {"python": lambda text: ast.dump(ast.parse(text)), "bash": lambda text: [*commands(text)]}
+    return block.kind, plain.get(block.kind, str)(block.text), block.output
+
+
+def test_korean_has_a_chapter_for_each_of_english():
+    assert [path.name for path in KOREAN] in ([], [path.name for path in ENGLISH])
+
+
+# --- the runner -------------------------------------------------------------------------------------------------
+
+EXAMPLE = """
+```text
+y = x
+```
+
+```python
+x = 1
+print(x)
+```
+
+```output
+1
+```
+
+```yaml
+# some.yaml
+key: value
+```
+
+```python
+from pathlib import Path
+
+print(x + 1, Path("some.yaml").read_text()[-6:])
+print("≈ 10")
+```
+
+```output
+2 value
+
+≈ 9
+```
+"""
+
+
+def test_blocks_go_on_from_each_other(tmp_path):
+    chapter = tmp_path / "01-example.md"
+    chapter.write_text(EXAMPLE)
+    ran = [*run([chapter], tmp_path)]
+    assert [each.block.kind for each in ran] == ["python", "yaml", "python"]
+    assert all(each.is_as_shown for each in ran)
+    assert chapter.read_text().split("\n")[ran[0].block.line] == "x = 1"
+
+
+def test_what_is_no_longer_true_is_found(tmp_path):
+    chapter = tmp_path / "01-example.md"
+    chapter.write_text(EXAMPLE.replace("x = 1", "x = 2"))
+    assert [each.is_as_shown for each in run([chapter], tmp_path)] == [False, True, False]
+
+
+@pytest.mark.parametrize(
+    ("shown", "printed", "same"),
+    [
+        ("a\n", "a", True),
+        ("a", "b", False),
+        ("1.00", "1.01", False),
+        ("≈ 1.00 s", "≈ 1.2 s", True),
+        ("≈ 1.00 s", "≈ 2.0 s", False),
+        ("≈ 1.00 s", "1.00 s", False),
+    ],
+)
+def test_only_measured_numbers_may_differ(shown, printed, same):
+    assert agree(shown, printed) is same
+
+
+def test_commands_are_of_softgaze():
+    assert [*commands("softgaze info \\\n  runs/a  # what is it\n\nsoftgaze why")] == [["info", "runs/a"], ["why"]]
+    with pytest.raises(ValueError, match="holds commands of softgaze"):
+        [*commands("rm -r runs")]
