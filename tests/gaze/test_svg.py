@@ -148,3 +148,13 @@ def test_a_long_sentence_stays_small():
     rows = numpy.random.default_rng(0).dirichlet(numpy.full(300, 0.05), 300)
     attention = Attention.of(["word"] * 300, ["word"] * 300, rows)
     assert len(svg(attention)) - len(attention.to_json()) < 1_000_000
+
+
+def test_weights_of_ones_own_say_what_they_are_about():
+    drawing = drawing_of(example(), about="three questions to a dictionary")
+    written = " ".join(texts_of(drawing))
+    assert "three questions to a dictionary" in written
+    assert "query ↓ key →" in written
+    assert "predict" not in written
+    assert "source:" not in written
+    assert "three questions" in drawing.find(f"{SPACE}desc").text

@@ -314,12 +314,15 @@ class Attention:
 
         return load(Path(path))
 
-    def plot(self, gold: Alignment | None = None) -> "Figure":
-        """A picture for a paper, to `.save("a.svg")`, .png or .pdf; `gold` links between words are outlined."""
+    def plot(self, gold: Alignment | None = None, *, about: str = "") -> "Figure":
+        """A picture for a paper, to `.save("a.svg")`, .png or .pdf; `gold` links between words are outlined.
+
+        `about` says what weights of one's own are, which are no map of a model.
+        """
         from softgaze.gaze.figure import Figure
         from softgaze.gaze.svg import svg
 
-        return Figure(svg(self, gold=gold))
+        return Figure(svg(self, gold=gold, about=about))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """For notebooks."""

@@ -82,6 +82,7 @@ class Sheet:
 
     attention: Attention
     gold: Alignment | None = None
+    about: str = ""  # what weights of one's own are; else which map of a model this is
 
     @cached_property
     def sizes(self) -> Sizes:
@@ -124,7 +125,7 @@ class Sheet:
     @property
     def corner(self) -> str:
         """What stands at the left and what on top."""
-        return "{} ↓ {} →".format(*SIDES[self.attention.view.kind])
+        return "{} ↓ {} →".format(*(("query", "key") if self.about else SIDES[self.attention.view.kind]))
 
     @cached_property
     def width(self) -> float:
@@ -164,7 +165,8 @@ class Sheet:
         """What exactly is shown, and of which sentences."""
         texts = [f"{side}: {said}" for side, said in sentences(self.attention).items()]
         room = (self.width - 2 * MARGIN) / NOTE
-        return [line for paragraph in (*texts, self.attention.shows) for line in wrapped(paragraph, room)]
+        paragraphs = [self.about] if self.about else [*texts, self.attention.shows]
+        return [line for paragraph in paragraphs for line in wrapped(paragraph, room)]
 
     @property
     def height(self) -> float:

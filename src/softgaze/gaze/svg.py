@@ -41,14 +41,17 @@ FRAMES = {
 LOWER = 0.36  # from the middle of a line down to where its letters stand, in em
 
 
-def svg(attention: Attention, *, gold: Alignment | None = None) -> str:
-    """The picture as SVG; `gold` links, words of the source to words of the output, are outlined."""
-    return drawn(attention, gold, svg_element(attention))
+def svg(attention: Attention, *, gold: Alignment | None = None, about: str = "") -> str:
+    """The picture as SVG; `gold` links, words of the source to words of the output, are outlined.
+
+    Beneath it stands which map of a model it is, or what it is `about`.
+    """
+    return drawn(attention, gold, svg_element(attention), about)
 
 
-def drawn(attention: Attention, gold: Alignment | None = None, numbers: str = "") -> str:
+def drawn(attention: Attention, gold: Alignment | None = None, numbers: str = "", about: str = "") -> str:
     """The picture with or without the numbers inside."""
-    sheet = Sheet(attention, gold)
+    sheet = Sheet(attention, gold, about)
     parts = [numbers, grid(sheet), cells(sheet), printed(sheet), rings(sheet), outlines(sheet)]
     parts += [row_labels(sheet), column_labels(sheet), entropies(sheet), coverages(sheet), legend(sheet), footer(sheet)]
     return (
@@ -57,7 +60,7 @@ def drawn(attention: Attention, gold: Alignment | None = None, numbers: str = ""
             sheet.height,
             "\n".join(filter(None, parts)),
             title=title(attention),
-            description=description(attention),
+            description=description(sheet),
         )
         + "\n"
     )
@@ -279,7 +282,8 @@ def title(attention: Attention) -> str:
     return f"Attention: {' → '.join(sentences(attention).values())}"
 
 
-def description(attention: Attention) -> str:
+def description(sheet: Sheet) -> str:
     """What is seen, for whoever cannot see it."""
-    looked = [f"{isolated(word)} ← {isolated(top[0][0])} {top[0][1]:.2f}" for word, top in attention.top() if top]
-    return f"{attention.shows}. {'; '.join(looked)}"
+    tops = sheet.attention.top()
+    looked = [f"{isolated(word)} ← {isolated(top[0][0])} {top[0][1]:.2f}" for word, top in tops if top]
+    return f"{sheet.about or sheet.attention.shows}. {'; '.join(looked)}"
