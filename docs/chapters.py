@@ -23,8 +23,8 @@ from softgaze.cli import app
 
 GUIDE = Path(__file__).parent / "guide"
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
-MEASURED = re.compile(r"≈ *(-?[\d.]+)")  # differs from one machine to the next
-APART = 0.3  # how far, as a share
+MEASURED = re.compile(r"≈ *(-?[\d.]+(?: %)?)")  # differs from one machine to the next
+POINTS, SHARE = 15, 0.3  # how far: so many of a hundred, or of any other number such a share
 
 
 class Block(NamedTuple):
@@ -102,8 +102,14 @@ def agree(shown: str, printed: str) -> bool:
     one, other = (MEASURED.split(each.strip()) for each in (shown, printed))
     if one[::2] != other[::2]:
         return False
-    numbers = zip(map(float, one[1::2]), map(float, other[1::2]), strict=True)
-    return all(abs(first - second) <= APART * max(abs(first), abs(second)) for first, second in numbers)
+    return all(map(near, one[1::2], other[1::2]))
+
+
+def near(shown: str, printed: str) -> bool:
+    """Whether two measured numbers may be those of two machines."""
+    first, second = (float(each.removesuffix(" %")) for each in (shown, printed))
+    apart = POINTS if shown.endswith("%") else SHARE * max(abs(first), abs(second))
+    return shown.endswith("%") == printed.endswith("%") and abs(first - second) <= apart
 
 
 def main() -> int:

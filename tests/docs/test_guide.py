@@ -176,6 +176,9 @@ def test_what_is_no_longer_true_is_found(tmp_path):
         ("≈ 1.00 s", "≈ 1.2 s", True),
         ("≈ 1.00 s", "≈ 2.0 s", False),
         ("≈ 1.00 s", "1.00 s", False),
+        ("≈ 4 %", "≈ 14 %", True),
+        ("≈ 60 %", "≈ 80 %", False),
+        ("≈ 60 %", "≈ 60", False),
     ],
 )
 def test_only_measured_numbers_may_differ(shown, printed, same):
