@@ -12,7 +12,7 @@ from docs.chapters import GUIDE, agree, blocks, chapters, commands, run
 ENGLISH, KOREAN = chapters(), chapters(GUIDE / "ko")
 HEADINGS = {
     "en": ["The idea", "The formula", "The shapes", "In code", "The picture", "Exercise", "What to run next"],
-    "ko": ["생각", "수식", "모양", "코드", "그림", "연습 문제", "이어서 해 볼 것"],
+    "ko": ["핵심 아이디어", "수식", "텐서의 모양", "코드로 보기", "그림으로 보기", "연습 문제", "이어서 해 볼 것"],
 }
 IMAGE = re.compile(r"!\[([^]]*)\]\(([^)]+)\)")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)
