@@ -1,4 +1,7 @@
-"""What the README says is run: its commands in order and its Python; its links and names lead somewhere."""
+"""What the README says is run: its commands in order and its Python; its links and names lead somewhere.
+
+The Korean one has the same code (tests/docs/test_korean.py), which is not run again.
+"""
 
 import os
 import re
@@ -13,6 +16,7 @@ from softgaze.models import MODELS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+both = pytest.mark.parametrize("text", [README, (ROOT / "README.ko.md").read_text(encoding="utf-8")], ids=["en", "ko"])
 QUICK = " ".join(f"--set=model.options.{name}={value}" for name, value in SMALL["transformer"].items())
 
 
@@ -54,17 +58,20 @@ def test_the_python_runs(place, number):
     assert "2.8235" not in blocks("python")[number] or "2.8235" in result.stdout
 
 
-def test_links_lead_somewhere():
-    for target in re.findall(r"\]\(([^)#:]+)\)", README):
+@both
+def test_links_lead_somewhere(text):
+    for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (ROOT / target).exists(), target
 
 
-def test_every_architecture_is_in_the_table():
+@both
+def test_every_architecture_is_in_the_table(text):
     for arch in MODELS:
-        assert f"| `{arch}` |" in README
+        assert f"| `{arch}` |" in text
 
 
-def test_make_has_the_commands_that_are_named():
+@both
+def test_make_has_the_commands_that_are_named(text):
     makefile = (ROOT / "Makefile").read_text()
-    for target in re.findall(r"make ([a-z]+)", README):
+    for target in re.findall(r"make ([a-z]+)", text):
         assert f"\n{target}:" in makefile, target

@@ -1,6 +1,5 @@
-"""Every block of the guide is run, prints what is shown, and makes the figures that are there; Korean says the same."""
+"""Every block of the guide is run, prints what is shown, and makes the figures that are there."""
 
-import ast
 import re
 from pathlib import Path
 from xml.etree import ElementTree
@@ -95,25 +94,6 @@ def test_links_and_figures_lead_somewhere(page):
 def test_every_figure_is_shown():
     shown = {Path(target).name for page in ENGLISH for _, target in IMAGE.findall(page.read_text(encoding="utf-8"))}
     assert {path.name for path in (GUIDE / "figures").iterdir()} <= shown
-
-
-@pytest.mark.parametrize("chapter", KOREAN, ids=name)
-def test_korean_has_the_code_of_english(chapter):
-    """Comments may be in either language; code and what it prints are the same, and need not be run again."""
-    own, other = (path.read_text(encoding="utf-8") for path in (chapter, GUIDE / chapter.name))
-    assert [code(block) for block in blocks(own)] == [code(block) for block in blocks(other)]
-    figures = [[Path(target).name for _, target in IMAGE.findall(text)] for text in (own, other)]
-    assert figures[0] == figures[1]
-
-
-def code(block):
-    """What a block does, and what it prints."""
-    plain = {"python": lambda text: ast.dump(ast.parse(text)), "bash": lambda text: [*commands(text)]}
-    return block.kind, plain.get(block.kind, str)(block.text), block.output
-
-
-def test_korean_has_a_chapter_for_each_of_english():
-    assert [path.name for path in KOREAN] in ([], [path.name for path in ENGLISH])
 
 
 # --- the runner -------------------------------------------------------------------------------------------------
