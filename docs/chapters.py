@@ -24,7 +24,7 @@ from softgaze.cli import app
 GUIDE = Path(__file__).parent / "guide"
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MEASURED = re.compile(r"≈ *(-?[\d.]+(?: %)?)")  # differs from one machine to the next
-POINTS, SHARE = 15, 0.3  # how far: so many of a hundred, or of any other number such a share
+POINTS, SHARE = 25, 0.3  # how far: so many of a hundred, or of any other number such a share
 
 
 class Block(NamedTuple):
