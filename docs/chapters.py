@@ -70,7 +70,7 @@ def chapters(directory: Path = GUIDE) -> list[Path]:
 def blocks(text: str) -> Iterator[Block]:
     """The code of a chapter; formulas and shapes, which are `text`, are nobody's to run."""
     found = [each for each in FENCED.finditer(text) if each[1] != "text"]
-    for block, after in zip(found, [*found[1:], None], strict=True):
+    for block, after in zip(found, [*found, None][1:], strict=True):
         if block[1] != "output":
             output = after[2] if after is not None and after[1] == "output" else None
             yield Block(block[1], block[2], text.count("\n", 0, block.start(2)), output)
