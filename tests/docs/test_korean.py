@@ -17,7 +17,9 @@ KOREAN[ROOT / "README.ko.md"] = ROOT / "README.md"
 
 FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`]+)`")
+IMAGE = re.compile(r"!\[[^]]*\]\([^)]*\)")
 LINK = re.compile(r"\]\(([^)#:]+)[^)]*\)")
+RESULTS = re.compile(r"<!-- results: ([\w-]+) -->.*?<!-- end of results -->", re.DOTALL)
 TABLE_ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
 
 pages = pytest.mark.parametrize(("korean", "english"), KOREAN.items(), ids=[page.name for page in KOREAN])
@@ -33,8 +35,11 @@ def prose(text):
 
 
 def words(text):
-    """What is read as sentences: no code, no tables, no pictures with their descriptions."""
-    return CODE.sub("", re.sub(r"!\[[^]]*\]\([^)]*\)", "", TABLE_ROW.sub("", prose(text))))
+    """What is read as sentences: no code, no tables, no results, no pictures with their descriptions."""
+    text = prose(text)
+    for other in (RESULTS, TABLE_ROW, IMAGE, CODE):
+        text = other.sub("", text)
+    return text
 
 
 # --- the same -----------------------------------------------------------------------------------------------------
@@ -100,6 +105,11 @@ def targets(page):
     """Where a page leads, whatever the language; its own other half aside."""
     found = [Path(os.path.normpath(page.parent / target)) for target in LINK.findall(prose(read(page)))]
     return sorted({KOREAN.get(path, path) for path in found} - {KOREAN.get(page, page)})
+
+
+@pages
+def test_results(korean, english):
+    assert RESULTS.findall(read(korean)) == RESULTS.findall(read(english))
 
 
 @pages
