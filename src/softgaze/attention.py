@@ -484,7 +484,7 @@ def project(vectors: Tensor, *layers: nn.Linear) -> Sequence[Tensor]:
     if not (layers[0].training and is_fast()):
         return [layer(vectors) for layer in layers]
     weight, bias = (torch.cat([getattr(layer, name) for layer in layers]) for name in ("weight", "bias"))
-    return F.linear(vectors, weight, bias).split([layer.out_features for layer in layers], dim=-1)
+    return torch.split_with_sizes(F.linear(vectors, weight, bias), [layer.out_features for layer in layers], dim=-1)
 
 
 def split_heads(vectors: Tensor, heads: int) -> Tensor:
