@@ -7,7 +7,7 @@ INPUTS := pyproject.toml constraints.txt
 PIP     = $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev browser quickstart check test soak bench bench-full format dist clean
+.PHONY: help setup setup-dev browser quickstart check test docs soak bench bench-full format dist clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -24,7 +24,7 @@ $(VENV)/.ready: $(INPUTS) | $(BIN)/python
 	@touch $@
 
 $(VENV)/.ready-dev: $(INPUTS) | $(BIN)/python
-	$(PIP) -e '.[all,dev]'
+	$(PIP) -e '.[all,dev,docs]'
 	@touch $(VENV)/.ready $@
 
 # A test tool's own download of a browser does not work everywhere; Debian's does. Without it, tests of pages are skipped.
@@ -49,6 +49,10 @@ check: setup-dev            ## format, lint, types, tests: what CI runs
 
 test: check            ## from a fresh clone: set up, then check
 
+docs: setup-dev            ## run the guide, draw its figures again, and build the site: build/site/index.html
+	$(BIN)/python -m docs.chapters
+	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs . build/site
+
 soak: setup-dev            ## the long form of the kill test: 250 kills an arch
 	SOFTGAZE_KILLS=250 $(BIN)/python -m pytest tests/training/test_kill.py
 
@@ -66,5 +70,5 @@ dist: setup-dev            ## wheel and source archive in dist/
 	$(BIN)/python -m build --no-isolation
 
 clean:            ## remove what make made
-	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

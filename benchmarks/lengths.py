@@ -9,7 +9,6 @@ with its square.
 import argparse
 import json
 import math
-import platform
 import resource
 import subprocess
 import sys
@@ -114,15 +113,11 @@ def main() -> None:
     for name in CASES:
         rows[name] = [measure_alone(name, length, given.threads) for length in given.lengths]
         print(name, rows[name], file=sys.stderr, flush=True)
-    import torch
-
-    from benchmarks.report import commit, processor
+    from benchmarks.report import circumstances
 
     given.out.write_text(
-        "# One update against length\n\n"
-        f"`python -m benchmarks.lengths` on {processor()}, {given.threads} threads, torch {torch.__version__}, Python "
-        f"{platform.python_version()}, {time.strftime('%Y-%m-%d')}, commit {commit()}. "
-        "Size `tiny`, one pair of sentences of equal length.\n\n"
+        f"# One update against length\n\n{circumstances('lengths')} {given.threads} threads, size `tiny`, one pair of "
+        "sentences of equal length.\n\n"
         + table("Milliseconds", rows, "seconds", 1e3, given.lengths)
         + "\n\n"
         + table("MiB beyond the model", rows, "bytes", 2**-20, given.lengths)

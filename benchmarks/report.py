@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from html import escape
+from importlib.metadata import version
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -194,10 +195,18 @@ def commit() -> str:
     return (git("rev-parse", "--short", "HEAD") or "unknown") + (" with changes" if changed else "")
 
 
-def command() -> str:
+def circumstances(module: str) -> str:
+    """Which command was run, on what, when."""
+    made = (
+        f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, torch {version('torch')}, commit {commit()}"
+    )
+    return f"`{command(module)}` on {processor()}, {os.cpu_count()} cores, {memory()}; {made}."
+
+
+def command(module: str = "training") -> str:
     """As it was typed, but files by their names alone: where they lay is nobody's business."""
     words = [Path(word).name if os.sep in word else word for word in sys.argv[1:]]
-    return " ".join(["python -m benchmarks.training", *(f'"{word}"' if " " in word else word for word in words)])
+    return " ".join([f"python -m benchmarks.{module}", *(f'"{word}"' if " " in word else word for word in words)])
 
 
 # --- the chart --------------------------------------------------------------------------------------------------

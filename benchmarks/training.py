@@ -109,15 +109,15 @@ def phrasebook() -> tuple[Path, Path]:
     return place / "train.en", place / "train.ko"
 
 
-def write_pieces(place: Path, prepared: Any) -> None:
+def write_pieces(place: Path, prepared: Any, dev_pairs: int | None = None) -> None:
     """The encoded pairs as lines of pieces, and the vocabulary in the order of its ids, special tokens first."""
     tokenizer = prepared.tokenizers.source
-    for split, shards in (("train", prepared.train), ("dev", prepared.dev)):
+    for split, shards, most in (("train", prepared.train, None), ("dev", prepared.dev, dev_pairs)):
         with (
             open(place / f"{split}.source", "w", encoding="utf-8") as source,
             open(place / f"{split}.target", "w", encoding="utf-8") as target,
         ):
-            for number in range(len(shards)):
+            for number in range(len(shards))[:most]:
                 for file, ids in zip((source, target), shards[number], strict=True):
                     file.write(" ".join(tokenizer.pieces(ids.tolist())) + "\n")
     pieces = tokenizer.pieces(range(len(tokenizer)))
@@ -155,10 +155,17 @@ def python_of(contender: str) -> Path:
     return Path(sys.executable) if contender == OWN else interpreter(contender)
 
 
+def environment_of(*paths: Path, threads: int) -> dict[str, str]:
+    """This process's variables, with where to import from and how many threads to take."""
+    path = os.pathsep.join(map(str, paths))
+    return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+
+
 def call(python: Path, module: str, arguments: Iterable[str], threads: int) -> dict[str, Any]:
     """Run a module in a fresh process; its last line is JSON."""
-    path = os.pathsep.join(map(str, (ROOT, ROOT / "src") if python == Path(sys.executable) else (ROOT,)))
-    environment = {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
+    environment = environment_of(
+        *((ROOT, ROOT / "src") if python == Path(sys.executable) else (ROOT,)), threads=threads
+    )
     command = [str(python), "-m", module, *arguments]
     try:
         done = subprocess.run(command, capture_output=True, text=True, cwd=WORK, env=environment, timeout=TIME_LIMIT)

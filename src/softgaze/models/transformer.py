@@ -136,8 +136,8 @@ class EncoderLayer(nn.Module):
     def forward(self, vectors: Tensor, places: Tensor, mask: Tensor, look: Look | None) -> Tensor:
         """(B, S, D) -> (B, S, D)."""
         query = self.around_attention.before(vectors)
-        memory = self.attention.remember(query, places)
-        attended = self.attention(query, memory, mask, places=places, look=look)
+        asked, memory = self.attention.ask_and_remember(query, places)
+        attended = self.attention.answer(asked, memory, mask, look=look)
         vectors = self.around_attention.after(vectors, attended.context)
         change = self.feed_forward(self.around_feed_forward.before(vectors))
         return self.around_feed_forward.after(vectors, change)
@@ -177,9 +177,10 @@ class DecoderLayer(nn.Module):
     ) -> tuple[Tensor, LayerState, Tensor | None]:
         """Read `vectors` (B, T, D) on from `state` -> vectors, the state after them, cross weights (B, H, T, S)."""
         query = self.around_attention.before(vectors)
-        own = state.own.append(self.attention.remember(query, places))
+        asked, new = self.attention.ask_and_remember(query, places)
+        own = state.own.append(new)
         past = self.attention.past(query.shape[1], own.keys.shape[-2], query.device)
-        context = self.attention(query, own, past, places=places, look=look_own).context
+        context = self.attention.answer(asked, own, past, look=look_own).context
         vectors = self.around_attention.after(vectors, context)
 
         query = self.around_cross.before(vectors)

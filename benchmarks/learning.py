@@ -1,0 +1,222 @@
+"""How models learn, not how fast an update is.
+
+    python -m benchmarks.learning curves --train SRC TGT --dev SRC TGT     with the measures for a CPU, and without
+    python -m benchmarks.learning minutes --train SRC TGT --dev SRC TGT    until a BLEU is reached, beside JoeyNMT
+
+Both write their table into `learning-curves.md` and `learning-minutes.md`, and go on where they were stopped.
+"""
+
+import argparse
+import json
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.environments import interpreter
+from benchmarks.peers.job import Job
+from benchmarks.report import circumstances
+from benchmarks.training import HERE, ROOT, WORK, Case, Effort, environment_of, make_job, write_pieces
+
+LEVELS = (30.0, 35.0)
+SENTENCES = 500  # of the development text, translated greedily at each validation
+
+
+class Seen(NamedTuple):
+    """One validation."""
+
+    step: int
+    minutes: float
+    loss: float | None
+    bleu: float
+
+
+def train(out: Path, arguments: argparse.Namespace, *options: str) -> list[Seen]:
+    """`softgaze train` as a person would run it; a run that is done is only read."""
+    text = ["--train", *arguments.train, "--dev", *arguments.dev]
+    every = ("--set", f"validation.every={arguments.every}", "--set", f"validation.sentences={SENTENCES}")
+    command = [sys.executable, "-m", "softgaze", "train", *text, *every, *options, "--out", str(out)]
+    subprocess.run(command, check=True, env=environment_of(ROOT, ROOT / "src", threads=arguments.threads))
+    rows = map(json.loads, (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+    return [
+        Seen(row["step"], row["elapsed"] / 60, row["loss"], row["bleu"]) for row in rows if row["kind"] == "validation"
+    ]
+
+
+# --- with the measures and without ------------------------------------------------------------------------------
+
+
+def curves(arguments: argparse.Namespace) -> str:
+    """The same steps both ways, with several seeds: a difference should be no larger than that between seeds."""
+    found = {
+        (fast, seed): train(
+            WORK / f"learning/{'fast' if fast else 'plain'}-{seed}",
+            arguments,
+            *("--steps", str(arguments.steps), "--seed", str(seed), "--set", f"training.fast={str(fast).lower()}"),
+            *("--set", "training.average=0"),
+        )
+        for seed in arguments.seeds
+        for fast in (True, False)
+    }
+    return curve_table(found)
+
+
+def curve_table(found: dict[tuple[bool, int], list[Seen]]) -> str:
+    """Loss and BLEU at each validation, and what lies between the ways and between the seeds."""
+    names = [f"{'fast' if fast else 'plain'}, seed {seed}" for fast, seed in found]
+    head = f"| step | {' | '.join(names)} | fast − plain | between seeds |"
+    lines = [head, "|---:" * (len(names) + 3) + "|"]
+    for rows in zip(*found.values(), strict=True):
+        by_way = {
+            way: [row for (fast, _), row in zip(found, rows, strict=True) if fast == way] for way in (True, False)
+        }
+        cells = [f"{row.loss:.3f}, {row.bleu:.1f}" for row in rows]
+        gaps = gap(by_way[True], by_way[False])
+        spread = [max(each) for each in zip(*(spreads(way) for way in by_way.values()), strict=True)]
+        figures = (f"{gaps[0]:+.3f}, {gaps[1]:+.1f}", f"{spread[0]:.3f}, {spread[1]:.1f}")
+        lines.append(f"| {rows[0].step:,} | {' | '.join((*cells, *figures))} |")
+    return "\n".join(lines) + "\n\nEach cell: loss of the development text, BLEU of its first 500 sentences (greedy).\n"
+
+
+def gap(one: Sequence[Seen], other: Sequence[Seen]) -> tuple[float, float]:
+    """Between the means of loss and BLEU."""
+    loss, bleu = (
+        statistics.mean(figure(row) for row in one) - statistics.mean(figure(row) for row in other)
+        for figure in (loss_of, bleu_of)
+    )
+    return loss, bleu
+
+
+def spreads(rows: Sequence[Seen]) -> tuple[float, float]:
+    """From the least to the most, of loss and BLEU."""
+    losses, scores = [loss_of(row) for row in rows], [row.bleu for row in rows]
+    return max(losses) - min(losses), max(scores) - min(scores)
+
+
+def loss_of(row: Seen) -> float:
+    """That must be there."""
+    assert row.loss is not None
+    return row.loss
+
+
+def bleu_of(row: Seen) -> float:
+    """For symmetry."""
+    return row.bleu
+
+
+# --- minutes to a BLEU ------------------------------------------------------------------------------------------
+
+
+def minutes(arguments: argparse.Namespace) -> str:
+    """Our defaults, then JoeyNMT with the same pieces, sizes, rate, warm-up and batch, each for as long."""
+    ours = WORK / "learning/softgaze"
+    found = {"softgaze": train(ours, arguments, "--minutes", str(arguments.minutes))}
+    found["JoeyNMT"] = joeynmt(arguments, ours)
+    return level_table(found) + "\n" + course_table(found)
+
+
+def joeynmt(arguments: argparse.Namespace, ours: Path) -> list[Seen]:
+    """Learn in its own environment; what it said is scored here, in the same way as ours."""
+    from softgaze.config import DEFAULTS
+    from softgaze.training.prepare import Prepared
+
+    prepared, chosen = Prepared.open(ours / "encoded"), DEFAULTS["transformer"]["tiny"]
+    pieces = WORK / "learning/pieces"
+    pieces.mkdir(parents=True, exist_ok=True)
+    write_pieces(pieces, prepared, dev_pairs=SENTENCES)
+    job = joey_job(pieces, chosen.batch_tokens, chosen.options["dropout"], arguments.threads)
+    Path(job.out).mkdir(parents=True, exist_ok=True)
+    written = Path(job.scratch("validations.jsonl"))
+    if not written.exists():
+        job.write(Path(job.scratch("job.json")))
+        said = {"learning_rate": chosen.learning_rate, "warmup": chosen.warmup, "every": arguments.every}
+        orders = [job.scratch("job.json"), json.dumps(said | {"minutes": arguments.minutes})]
+        command = [str(interpreter("joeynmt")), "-m", "benchmarks.peers.joeynmt_learning", *orders]
+        subprocess.run(command, check=True, cwd=job.out, env=environment_of(ROOT, threads=arguments.threads))
+    return scored(written, prepared.tokenizers.target, Path(arguments.dev[1]))
+
+
+def joey_job(pieces: Path, batch_tokens: int, dropout: float, threads: int) -> Job:
+    """The orders of a speed run, which here only name the model and the text."""
+    orders = argparse.Namespace(batch_tokens=batch_tokens, threads=threads)
+    job = make_job(Case("transformer", "tiny", dropout), pieces, Effort(1, 0, 0, 0), orders)
+    return Job(**{**asdict(job), "out": str(WORK / "learning/joeynmt")})
+
+
+def scored(written: Path, tokenizer: Any, references: Path) -> list[Seen]:
+    """Cased BLEU of the text its pieces spell."""
+    from itertools import islice
+
+    from softgaze.data.corpus import read_lines
+    from softgaze.metrics import score
+
+    number = {piece: place for place, piece in enumerate(tokenizer.pieces(range(len(tokenizer))))}
+    wanted = list(islice(read_lines(references), SENTENCES))
+    found = []
+    for row in map(json.loads, written.read_text(encoding="utf-8").splitlines()):
+        texts = [
+            tokenizer.decode([number[piece] for piece in line.split() if piece in number]) for line in row["sentences"]
+        ]
+        found.append(Seen(row["step"], row["seconds"] / 60, None, score(texts, wanted, ter=False).bleu))
+    return found
+
+
+def first_at(course: Iterable[Seen], level: float) -> str:
+    """Minutes at the first validation at or above a level."""
+    return next((f"{seen.minutes:.1f}" for seen in course if seen.bleu >= level), "not reached")
+
+
+def level_table(found: dict[str, list[Seen]]) -> str:
+    """Minutes to each level."""
+    lines = ["| minutes to BLEU | " + " | ".join(f"{level:g}" for level in LEVELS) + " | best |"]
+    lines.append("|---|" + "---:|" * (len(LEVELS) + 1))
+    for name, course in found.items():
+        cells = [
+            *(first_at(course, level) for level in LEVELS),
+            f"{max((seen.bleu for seen in course), default=0):.1f}",
+        ]
+        lines.append(f"| {name} | {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
+def course_table(found: dict[str, list[Seen]]) -> str:
+    """Every validation."""
+    lines = [
+        f"{name}: " + ", ".join(f"{seen.minutes:.1f} min {seen.bleu:.1f}" for seen in course) + "\n"
+        for name, course in found.items()
+    ]
+    return "\n".join(lines)
+
+
+# --- the whole --------------------------------------------------------------------------------------------------
+
+KINDS = {"curves": curves, "minutes": minutes}
+
+
+def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.learning", description=__doc__.split("\n\n")[0])
+    parser.add_argument("kind", choices=KINDS)
+    parser.add_argument("--train", nargs=2, metavar=("SRC", "TGT"), required=True)
+    parser.add_argument("--dev", nargs=2, metavar=("SRC", "TGT"), required=True)
+    parser.add_argument("--steps", type=int, default=2000, help="curves: updates")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2], help="curves: so many runs each way")
+    parser.add_argument("--minutes", type=float, default=20, help="minutes: for each contender")
+    parser.add_argument("--every", type=int, default=250, help="updates between validations")
+    parser.add_argument("--threads", type=int, default=2)
+    return parser.parse_args(given)
+
+
+def main() -> None:
+    """Measure and write."""
+    arguments = parse()
+    text = f"# Learning: {arguments.kind}\n\n{circumstances('learning')}\n\n{KINDS[arguments.kind](arguments)}"
+    (HERE / f"learning-{arguments.kind}.md").write_text(text, encoding="utf-8")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()

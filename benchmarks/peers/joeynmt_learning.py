@@ -1,0 +1,78 @@
+"""JoeyNMT learning for some minutes: what it says about the development text at each validation goes to a file.
+
+Its own `train` and its own greedy validation; only the clock and the sentences are looked at. Time spent validating is
+not counted.
+"""
+
+import json
+import os
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import joeynmt.training
+from joeynmt.training import TrainManager, train
+
+from benchmarks.peers.job import Job
+from benchmarks.peers.joeynmt import settings
+
+started, validating = time.monotonic(), 0.0
+
+
+def learning(job: Job, said: dict[str, Any]) -> dict[str, Any]:
+    """Its settings, with the learning rate, warm-up and validations that were ordered."""
+    orders = settings(job)
+    orders["testing"] = {"batch_size": 64, "beam_size": 1, "eval_metrics": ["bleu"]}
+    orders["training"] |= {
+        "learning_rate": said["learning_rate"],
+        "learning_rate_warmup": said["warmup"],
+        "validation_freq": said["every"],
+        "logging_freq": said["every"] // 2 or 1,
+        "early_stopping_metric": "bleu",
+        "keep_best_ckpts": 1,
+    }
+    return orders
+
+
+def watch_validations(path: Path) -> None:
+    """Have every validation written down: training seconds before it, updates, and what was said."""
+    validate, predict = TrainManager._validate, joeynmt.training.predict
+    spoken: dict[str, Any] = {}
+
+    def predict_and_keep(*arguments: Any, **named: Any) -> Any:
+        found = predict(*arguments, **named)
+        spoken["sentences"] = list(found[2])
+        return found
+
+    def validate_and_write(self: Any, *arguments: Any) -> Any:
+        global validating
+        began = time.monotonic()
+        found = validate(self, *arguments)
+        row = {"seconds": began - started - validating, "step": self.stats.steps, **spoken}
+        with open(path, "a", encoding="utf-8") as file:
+            file.write(json.dumps(row, ensure_ascii=False) + "\n")
+        validating += time.monotonic() - began
+        return found
+
+    joeynmt.training.predict = predict_and_keep
+    TrainManager._validate = validate_and_write
+
+
+def stop_in_time(minutes: float) -> None:
+    """Leave at the first update after the budget."""
+    step = TrainManager._train_step
+
+    def step_or_leave(self: Any, batch: Any) -> Any:
+        if time.monotonic() - started - validating > 60 * minutes:
+            os._exit(0)
+        return step(self, batch)
+
+    TrainManager._train_step = step_or_leave
+
+
+if __name__ == "__main__":
+    job, said = Job.read(sys.argv[1]), json.loads(sys.argv[2])
+    watch_validations(Path(job.scratch("validations.jsonl")))
+    stop_in_time(said["minutes"])
+    train(rank=0, world_size=None, cfg=learning(job, said), skip_test=True)

@@ -1,0 +1,174 @@
+"""The site: README, guide, design and reference as pages that open offline. `make docs` builds it from the repository.
+
+The source directory is the repository itself, so that links lead where they lead on a code host. What GitHub does not
+need and a site does (navigation, the other language, the reference) is added while pages are read.
+"""
+
+import re
+from pathlib import Path
+from typing import Any
+
+from sphinx.application import Sphinx
+from sphinx.search.en import SearchEnglish
+
+import softgaze
+
+ROOT = Path(__file__).parents[1]
+PACKAGE, REFERENCE, KOREAN = ROOT / "src/softgaze", "docs/api", "docs/guide/ko"
+
+project, author, copyright = "softgaze", "The softgaze developers", "The softgaze developers"
+version = release = softgaze.__version__
+extensions = ["myst_parser", "sphinx.ext.autodoc"]
+root_doc = "README"
+include_patterns = ["README.md", "README.ko.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/**"]
+exclude_patterns = ["docs/pictures"]
+
+html_theme = "furo"
+html_title = "softgaze"
+html_static_path = ["static"]
+html_css_files = ["site.css"]
+templates_path = ["templates"]
+html_additional_pages = {"index": "index.html"}
+html_show_sourcelink = html_copy_source = False
+html_show_search_summary = False  # it would fetch pages, which a browser forbids to a page that is a file
+html_permalinks_icon = "#"
+pygments_dark_style = "github-dark"
+
+myst_heading_anchors = 3
+autodoc_member_order = "bysource"
+# A package shows what it defines, not what it hands on: else everything would be there twice.
+autodoc_default_options = {"members": True, "show-inheritance": True, "ignore-module-all": True}
+suppress_warnings = ["ref.python"]  # a type by a name that two modules use
+maximum_signature_line_length = 100
+
+# --- navigation -------------------------------------------------------------------------------------------------
+
+PARTS = {
+    "Guide": ["docs/guide/index", "docs/guide/[0-9]*"],
+    "안내서": [f"{KOREAN}/index", f"{KOREAN}/[0-9]*"],
+    "Reference": [f"{REFERENCE}/index"],
+    "Project": ["docs/design", "docs/decisions/*", "docs/log", "CHANGELOG", "CONTRIBUTING"],
+}
+
+
+def navigation(app: Sphinx) -> str:
+    """Hidden tables of contents, which the theme shows at the side; what is not there is left out."""
+    tables = []
+    for caption, pages in PARTS.items():
+        found = [page for page in pages if any(page_of(app, path) for path in ROOT.glob(f"{page}.md"))]
+        if found:
+            tables.append(table(found, caption))
+    return "\n".join(tables)
+
+
+def page_of(app: Sphinx, path: Path) -> bool:
+    """Whether a file is a page of this site."""
+    return app.project.path2doc(path.as_posix()) in app.env.found_docs
+
+
+def table(pages: list[str], caption: str = "") -> str:
+    """One table of contents; pages are named from the top of the repository."""
+    options = [":hidden:", ":glob:", *([f":caption: {caption}"] if caption else [])]
+    return "\n".join(["```{toctree}", *options, "", *(f"/{page}" for page in pages), "```", ""])
+
+
+def add_to_page(app: Sphinx, page: str, source: list[str]) -> None:
+    """Navigation for the start page, and a way to the other language for a page that has one."""
+    path = Path(page)
+    is_korean = path.parent.as_posix() == KOREAN
+    other = path.parents[1] / path.name if is_korean else path.parent / "ko" / path.name
+    if page == root_doc:
+        source[0] += "\n" + navigation(app)
+    elif path.parent.name in ("guide", "ko") and (ROOT / f"{other}.md").exists():
+        link = f"[English](../{path.name}.md)" if is_korean else f"[한국어](ko/{path.name}.md)"
+        heading, _, rest = source[0].partition("\n")
+        source[0] = f"{heading}\n\n{link}\n{rest}"
+
+
+def name_language(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
+    """Korean pages say that they are Korean, to browsers and to whoever reads aloud."""
+    if page.startswith(KOREAN) or page.endswith(".ko"):
+        context["language"] = "ko"
+
+
+# --- reference --------------------------------------------------------------------------------------------------
+
+
+def write_reference(app: Sphinx) -> None:
+    """A page for each part of the package; what is there already, unchanged, is not touched, so that it is not read."""
+    if not app.config.reference:
+        app.config.exclude_patterns.append(REFERENCE)
+        return
+    directory = ROOT / REFERENCE
+    directory.mkdir(exist_ok=True)
+    pages = {f"{part}.md": part_page(part) for part in parts()}
+    pages["index.md"] = reference_index()
+    for path in directory.glob("*.md"):
+        if path.name not in pages:
+            path.unlink()
+    for name, text in pages.items():
+        path = directory / name
+        if not path.exists() or path.read_text(encoding="utf-8") != text:
+            path.write_text(text, encoding="utf-8")
+
+
+def parts() -> list[str]:
+    """What `ls src/softgaze` shows: modules and packages."""
+    found = [path for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
+    return sorted(path.stem for path in found if not path.name.startswith("__"))
+
+
+def part_page(part: str) -> str:
+    """All modules of a part: what has a docstring, in the order of the source."""
+    files = [PACKAGE / f"{part}.py"] if (PACKAGE / f"{part}.py").exists() else sorted((PACKAGE / part).rglob("*.py"))
+    names = [".".join(("softgaze", *path.relative_to(PACKAGE).with_suffix("").parts)) for path in files]
+    names = [name.removesuffix(".__init__") for name in names]
+    sections = [f"## {name}\n\n```{{eval-rst}}\n.. automodule:: {name}\n```\n" for name in names]
+    return "\n".join([f"# {part}\n", *(sections if len(sections) > 1 else [sections[0].partition("\n\n")[2]])])
+
+
+def reference_index() -> str:
+    """What `import softgaze` gives, and where everything else is."""
+    names = [f"- {{py:obj}}`softgaze.{name} <{module}.{name}>`" for name, module in sorted(softgaze.PUBLIC.items())]
+    listed = [f"- [softgaze.{part}]({part}.md)" for part in parts()]
+    texts = ["# Reference", "From the docstrings. `import softgaze` gives these:", "\n".join(names)]
+    texts += ["## All of it", "\n".join(listed), table([f"{REFERENCE}/{part}" for part in parts()])]
+    return "\n\n".join(texts)
+
+
+CODE, ODD = re.compile(r"(?<!`)`([^`]+)`(?!`)"), re.compile(r"([|_])")
+
+
+def as_rest(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
+    """Docstrings are plain text with `code` between backticks; reST wants two of them, and has uses for | and _."""
+    for number, line in enumerate(lines):
+        if line.lstrip().startswith(">>>"):
+            continue
+        pieces = CODE.split(line)  # text and code in turn
+        pieces[::2] = [ODD.sub(r"\\\1", piece) for piece in pieces[::2]]
+        pieces[1::2] = [rf"\ ``{piece}``\ " for piece in pieces[1::2]]  # also where a letter follows, as in `State`s
+        lines[number] = "".join(pieces)
+
+
+# --- search -----------------------------------------------------------------------------------------------------
+
+HANGUL = re.compile(r"[가-힣]{3,}")
+
+
+class BothLanguages(SearchEnglish):
+    """Finds Korean words whatever is attached to them: 쿼리는 is found as 쿼리, too."""
+
+    def split(self, text: str) -> list[str]:
+        """Words, and of Korean ones every beginning of at least two syllables."""
+        words = super().split(text)
+        return words + [each[:end] for word in words for each in HANGUL.findall(word) for end in range(2, len(each))]
+
+
+def setup(app: Sphinx) -> None:
+    """What is done when."""
+    app.add_config_value("reference", True, "env")  # without it, `-D reference=0`, all else is there in seconds
+    app.add_search_language(BothLanguages)
+    app.connect("builder-inited", write_reference)
+    app.connect("source-read", add_to_page)
+    app.connect("autodoc-process-docstring", as_rest)
+    app.connect("html-page-context", name_language)

@@ -1,0 +1,48 @@
+"""Tables of how models learn."""
+
+import json
+
+import pytest
+
+from benchmarks.learning import Seen, curve_table, first_at, level_table, parse, scored
+from bundles import tokenizer
+from softgaze.bundle import Tokenizers
+
+
+def course(*scores):
+    return [Seen(250 * number, 2.0 * number, 5.0 - number, score) for number, score in enumerate(scores, 1)]
+
+
+def test_a_level_is_reached_at_the_first_validation_above_it():
+    found = course(12, 31, 29, 36)
+    assert first_at(found, 30) == "4.0"
+    assert first_at(found, 35) == "8.0"
+    assert first_at(found, 36.1) == "not reached"
+    assert "| ours | 4.0 | 8.0 | 36.0 |" in level_table({"ours": found})
+
+
+def test_curves_show_the_gap_between_ways_and_between_seeds():
+    scores = {(True, 1): (10, 20), (False, 1): (11, 22), (True, 2): (14, 20), (False, 2): (11, 23)}
+    runs = {way: course(*each) for way, each in scores.items()}
+    first, second = curve_table(runs).split("\n")[2:4]
+    assert first.startswith("| 250 | 4.000, 10.0 | 4.000, 11.0 | 4.000, 14.0 | 4.000, 11.0 |")
+    assert first.endswith("| +0.000, +1.0 | 0.000, 4.0 |")
+    assert second.endswith("| +0.000, -2.5 | 0.000, 1.0 |")
+
+
+def test_what_a_peer_said_in_pieces_is_scored_as_text(tmp_path):
+    lines = ["ein Haus steht dort.", "der Hund schläft."]
+    (tmp_path / "dev.de").write_text("\n".join(lines) + "\n")
+    both = Tokenizers(tokenizer(), tokenizer())
+    said = [" ".join(both.target.pieces(ids)) for ids in both.target.encode(lines)]
+    row = {"seconds": 90, "step": 7, "sentences": said}
+    (tmp_path / "validations.jsonl").write_text(json.dumps(row) + "\n")
+
+    [seen] = scored(tmp_path / "validations.jsonl", both.target, tmp_path / "dev.de")
+    assert (seen.step, seen.minutes, round(seen.bleu)) == (7, 1.5, 100)
+
+
+def test_both_kinds_need_text():
+    with pytest.raises(SystemExit):
+        parse(["curves"])
+    assert parse(["minutes", "--train", "a", "b", "--dev", "c", "d"]).minutes == 20

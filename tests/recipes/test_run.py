@@ -1,0 +1,90 @@
+"""A recipe is run as a person would run it, on a small corpus."""
+
+import json
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import torch
+import yaml
+
+from corpora import SMALL, write_corpus
+from softgaze.config import read_config, resolve, validated
+from softgaze.models import build
+
+RECIPES = Path(__file__).parents[2] / "recipes"
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A recipe of two small models, and its text."""
+    place = tmp_path_factory.mktemp("recipes")
+    (place / "toy").mkdir()
+    shutil.copy(RECIPES / "run.py", place)
+    (place / "data").mkdir()
+    for part, pairs in (("train", 40), ("dev", 6), ("test", 5)):
+        write_corpus(place / "data", pairs=pairs, name=part)
+    recipe = {part: [f"{part}.en", f"{part}.de"] for part in ("train", "dev", "test")}
+    (place / "toy/recipe.yaml").write_text(yaml.safe_dump({**recipe, "models": ["transformer", "rnn-luong"]}))
+    for arch in ("transformer", "rnn-luong"):
+        settings = {"model": {"arch": arch, "options": SMALL[arch]}, "budget": {"steps": 3}}
+        (place / f"toy/{arch}.yaml").write_text(yaml.safe_dump(settings))
+    return place
+
+
+def run(place, *arguments):
+    command = [sys.executable, str(place / "run.py"), *arguments]
+    return subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=300)
+
+
+def test_a_recipe_is_trained_scored_and_written_down_once(place):
+    order = ("toy", "--data", "data", "--out", "runs", "--record")
+    first = run(place, *order)
+    assert first.returncode == 0, first.stderr
+    results = json.loads((place / "toy/results.json").read_text())
+    assert list(results) == ["transformer", "rnn-luong"]
+    assert json.loads((place / "runs/results.json").read_text()) == results
+    assert all(found["training"]["step"] == 3 for found in results.values())
+    assert results["rnn-luong"]["signatures"]["bleu"].count("case:mixed") == 1
+    assert "case:lc" in results["rnn-luong"]["lower_cased"]["signature"]
+
+    weights = {path: path.stat().st_mtime_ns for path in (place / "runs").rglob("*.safetensors")}
+    assert run(place, *order, "--only", "rnn-luong").returncode == 0
+    assert {path: path.stat().st_mtime_ns for path in weights} == weights  # nothing is trained again
+    again = json.loads((place / "toy/results.json").read_text())
+    assert again["rnn-luong"]["bleu"] == results["rnn-luong"]["bleu"]
+    assert again["transformer"] == results["transformer"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("toy", "--data", "nowhere", "--out", "runs"), "needs nowhere/train.en"),
+        (("toy", "--data", "data", "--out", "runs", "--only", "lstm"), "has transformer, rnn-luong, not lstm"),
+        (("toys", "--data", "data", "--out", "runs"), "invalid choice"),
+    ],
+)
+def test_mistakes_are_said_in_one_line(place, arguments, said):
+    done = run(place, *arguments)
+    assert done.returncode != 0
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("path", sorted(RECIPES.glob("*/recipe.yaml")), ids=lambda path: path.parent.name)
+def test_every_model_of_a_recipe_can_be_built(path):
+    for model in yaml.safe_load(path.read_text())["models"]:
+        settings = resolve(validated(read_config(path.parent / f"{model}.yaml"))).model
+        with torch.device("meta"):
+            sizes = {"source_vocabulary": 500, "target_vocabulary": 500}
+            assert build(settings.arch, settings.size, **sizes, **settings.options)
+
+
+def test_the_paper_s_models_have_the_paper_s_settings():
+    base, big = (resolve(validated(read_config(RECIPES / f"wmt14-en-de/{size}.yaml"))) for size in ("base", "big"))
+    for settings, width in ((base, 512), (big, 1024)):
+        assert settings.training.learning_rate == pytest.approx(width**-0.5 * settings.training.warmup**-0.5, rel=0.01)
+        assert settings.training.batch_tokens == 25_000
+    assert (base.budget.steps, big.budget.steps) == (100_000, 300_000)
