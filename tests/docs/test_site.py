@@ -74,7 +74,10 @@ def test_a_solution_is_folded_until_it_is_asked_for(site, open_file):
     assert shown
 
 
-@pytest.mark.parametrize(("words", "found"), [("causal mask", "07-self-attention"), ("puppy", "01-dictionary")])
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [("causal mask", "07-self-attention"), ("puppy", "01-dictionary"), ("마스크", "ko/07-self-attention")],
+)
 def test_it_is_searched_offline(site, open_file, words, found):
     page = open_file(site / "search.html", f"?q={words}")
     page.locator("ul.search li a").first.wait_for()
