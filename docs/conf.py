@@ -46,7 +46,7 @@ maximum_signature_line_length = 100
 
 PARTS = {
     "Guide": ["docs/guide/index", "docs/guide/[0-9]*"],
-    "안내서": [f"{KOREAN}/index", f"{KOREAN}/[0-9]*"],
+    "안내서": ["README.ko", f"{KOREAN}/index", f"{KOREAN}/[0-9]*"],
     "Reference": [f"{REFERENCE}/index"],
     "Project": ["docs/design", "docs/decisions/*", "docs/log", "CHANGELOG", "CONTRIBUTING"],
 }
