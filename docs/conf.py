@@ -36,6 +36,7 @@ pygments_dark_style = "github-dark"
 
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
+autodoc_preserve_defaults = True  # as the source has them: `scaled_dot`, not where it lies in memory
 # A package shows what it defines, not what it hands on: else everything would be there twice.
 autodoc_default_options = {"members": True, "show-inheritance": True, "ignore-module-all": True}
 suppress_warnings = ["ref.python"]  # a type by a name that two modules use
@@ -129,11 +130,19 @@ def part_page(part: str) -> str:
 
 def reference_index() -> str:
     """What `import softgaze` gives, and where everything else is."""
-    names = [f"- {{py:obj}}`softgaze.{name} <{module}.{name}>`" for name, module in sorted(softgaze.PUBLIC.items())]
+    names = [public_name(name, module) for name, module in sorted(softgaze.PUBLIC.items())]
     listed = [f"- [softgaze.{part}]({part}.md)" for part in parts()]
     texts = ["# Reference", "From the docstrings. `import softgaze` gives these:", "\n".join(names)]
     texts += ["## All of it", "\n".join(listed), table([f"{REFERENCE}/{part}" for part in parts()])]
     return "\n\n".join(texts)
+
+
+def public_name(name: str, module: str) -> str:
+    """One of them, where it is at home, and the first line that is said of it there."""
+    thing = getattr(softgaze, name)
+    home = getattr(thing, "__module__", module)  # a dictionary has none
+    about = f": {thing.__doc__.partition(chr(10))[0]}" if hasattr(thing, "__module__") else ""
+    return f"- {{py:obj}}`softgaze.{name} <{home}.{name}>`{about}"
 
 
 CODE, ODD = re.compile(r"(?<!`)`([^`]+)`(?!`)"), re.compile(r"([|_])")
@@ -141,6 +150,8 @@ CODE, ODD = re.compile(r"(?<!`)`([^`]+)`(?!`)"), re.compile(r"([|_])")
 
 def as_rest(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
     """Docstrings are plain text with `code` between backticks; reST wants two of them, and has uses for | and _."""
+    if lines[:1] and lines[0].startswith("Alias for field number"):
+        lines.clear()  # of a named tuple: Python's own words, which say nothing
     for number, line in enumerate(lines):
         if line.lstrip().startswith(">>>"):
             continue
