@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -175,6 +176,56 @@ def test_others_that_never_come_are_an_error_not_a_hang(place):
     assert done.returncode == 4
     assert f"rank 1 of 2 cannot meet the others at 127.0.0.1:{port}" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+# --- two machines, as far as the network knows ------------------------------------------------------------------
+
+HOSTS = {"softgaze-a": "10.213.7.1", "softgaze-b": "10.213.7.2"}
+
+
+def ip(*words):
+    return subprocess.run(["ip", *words], capture_output=True, text=True)
+
+
+@pytest.fixture
+def hosts():
+    """Two network namespaces joined by a cable; skipped where the kernel or the user may not."""
+    if shutil.which("ip") is None or ip("netns", "add", "softgaze-a").returncode:
+        pytest.skip("needs iproute2 and the right to make network namespaces")
+    first, second = HOSTS
+    ip("netns", "add", second)
+    ip("link", "add", "sg-a", "netns", first, "type", "veth", "peer", "name", "sg-b", "netns", second)
+    for (host, address), cable in zip(HOSTS.items(), ("sg-a", "sg-b"), strict=True):
+        ip("-n", host, "address", "add", f"{address}/24", "dev", cable)
+        ip("-n", host, "link", "set", cable, "up")
+        ip("-n", host, "link", "set", "lo", "up")
+    yield
+    for host in HOSTS:
+        ip("netns", "delete", host)
+
+
+def on_host(number, directory, out, **changes):
+    """One rank of two, each on a host of its own."""
+    host, address = list(HOSTS.items())[number]
+    meeting = ["--rdzv-backend", "c10d", "--rdzv-endpoint", f"{HOSTS['softgaze-a']}:29473", "--rdzv-id", "softgaze"]
+    own = ["--rdzv-conf", f"is_host={number == 0}", "--local-addr", address, "--nnodes", "2", "--nproc-per-node", "1"]
+    command = [sys.executable, "-m", "torch.distributed.run", *meeting, *own, "-m", *words(directory, out, **changes)]
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "GLOO_SOCKET_IFNAME": ("sg-a", "sg-b")[number]}
+    return subprocess.Popen(
+        ["ip", "netns", "exec", host, *command],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+
+
+def test_two_hosts_learn_what_one_process_learns(place, hosts):
+    processes = [on_host(number, place, place / "hosts", **{"model.options.dropout": 0}) for number in (0, 1)]
+    for process in processes:
+        said, _ = process.communicate(timeout=300)
+        assert process.returncode == 0, said
+    assert losses(place / "hosts") == pytest.approx(losses(place / "alone"), abs=1e-4)
 
 
 # --- small parts ------------------------------------------------------------------------------------------------
