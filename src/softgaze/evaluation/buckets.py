@@ -40,7 +40,7 @@ def make_buckets(lengths: Sequence[int], edges: Sequence[int] | None = None) -> 
     """Each sentence in one bucket, the shortest first; what would be empty is left out.
 
     `edges` are the longest lengths of each bucket; what is longer than the last is in one more. Without them they are
-    round numbers, chosen so that at least `LEAST` sentences are in each bucket and few enough buckets are there to read.
+    round numbers, chosen so that each bucket has at least `LEAST` sentences and there are few enough to read.
     """
     if not lengths:
         return []

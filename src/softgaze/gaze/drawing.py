@@ -13,8 +13,10 @@ FONT = (
 
 
 def element(name: str, content: str = "", /, **attributes: str | float) -> str:
-    """`<name key="value">content</name>`; content is SVG already. A `_` in a key is written `-`."""
-    keys = "".join(f" {key.replace('_', '-')}={quoteattr(written(value))}" for key, value in attributes.items())
+    """`<name key="value">content</name>`; content is SVG already. A `_` in a key is written `-`; `class_` is `class`."""
+    keys = "".join(
+        f" {key.rstrip('_').replace('_', '-')}={quoteattr(written(value))}" for key, value in attributes.items()
+    )
     return f"<{name}{keys}>{content}</{name}>" if content else f"<{name}{keys}/>"
 
 
