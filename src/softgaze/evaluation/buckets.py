@@ -2,7 +2,7 @@
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import count, pairwise
 from statistics import median
@@ -10,7 +10,7 @@ from statistics import median
 from softgaze.errors import UsageError
 from softgaze.gaze.words import most_words
 
-LEAST = 30  # sentences of a bucket: with fewer, a band says little
+LEAST = 20  # sentences of a bucket: with fewer, a band says little
 FEWEST = 3  # buckets that a small test set is still cut into; each is then less than `LEAST`
 MOST = 8  # buckets that most sentences fall into
 USUAL = 0.95  # the share of sentences that decides how wide buckets are; a few very long ones do not
@@ -82,4 +82,5 @@ def round_width(lengths: Sequence[int]) -> int:
     """The least of 1, 2, 5, 10, 20, 50, … with which most sentences need few buckets."""
     ordered = sorted(lengths)
     usual = ordered[int(USUAL * (len(ordered) - 1))]
-    return next(factor * 10**power for power in count() for factor in (1, 2, 5) if usual <= MOST * factor * 10**power)
+    widths: Iterator[int] = (factor * 10**power for power in count() for factor in (1, 2, 5))
+    return next(width for width in widths if usual <= MOST * width)

@@ -14,7 +14,7 @@ from softgaze.gaze.colours import FAINT, INK, LINE, SERIES
 from softgaze.gaze.drawing import element, picture, spelled, text, ticks, written
 from softgaze.gaze.lettering import cut, width_of
 
-WIDTH, HEIGHT, LEFT, TOP, GAP = 560, 210, 52, 40, 64  # of one panel, and the room around it
+WIDTH, HEIGHT, LEFT, TOP, GAP = 560, 210, 64, 40, 64  # of one panel, and the room around it
 LETTER, SMALL, LABEL = 12, 10.5, 16  # sizes of text; labels are at least so far apart
 LONGEST = 22  # em of a system's name
 MARKER = 4.0
@@ -79,8 +79,8 @@ def value_axis(curves: Sequence[Curve]) -> list[float]:
     low = min(point.estimate.low for curve in curves for point in curve.points)
     high = max(point.estimate.high for curve in curves for point in curve.points)
     if low <= high / 2:
-        return ticks(high)
-    step = ticks(high - low)[1]
+        return ticks(max(high, 1.0))
+    step = ticks(max(high - low, 1.0))[1]
     first, last = math.floor(low / step), math.ceil(high / step - 1e-9)
     return [round(number * step, 9) for number in range(first, max(last, first + 1) + 1)]
 
@@ -110,10 +110,15 @@ def axes(panel: Panel) -> str:
         down = panel.y(value)
         parts.append(element("line", x1=LEFT, x2=LEFT + WIDTH, y1=down, y2=down, stroke=LINE, class_="grid"))
         parts.append(text(LEFT - 8, down + 4, f"{value:g}", "end", fill=FAINT, class_="faint"))
-    for length in ticks(panel.across):
-        if length <= panel.across:
-            parts.append(text(panel.x(length), panel.bottom + 17, f"{length:g}", "middle", fill=FAINT, class_="faint"))
+    for length in round_lengths(panel.across):
+        parts.append(text(panel.x(length), panel.bottom + 17, f"{length:g}", "middle", fill=FAINT, class_="faint"))
     return "".join(parts)
+
+
+def round_lengths(end: float) -> list[float]:
+    """From 0 to the last one on the axis; closer together than values are, since the axis is longer."""
+    step = max(1.0, ticks(end / 2)[1])
+    return [number * step for number in range(int(end / step) + 1)]
 
 
 def shaded(panel: Panel) -> str:
@@ -189,7 +194,13 @@ def marker(number: int, across: float, down: float, words: str = "") -> str:
     place = corners([(across + MARKER * right, down + MARKER * below) for right, below in shape])
     name = element("title", spelled(words)) if words else ""
     return element(
-        "polygon", name, points=place, fill=colour(number), stroke="#ffffff", stroke_width="0.8", class_=series(number)
+        "polygon",
+        name,
+        points=place,
+        fill=colour(number),
+        stroke="#ffffff",
+        stroke_width="0.8",
+        class_=f"marker {series(number)}",
     )
 
 

@@ -13,7 +13,7 @@ FONT = (
 
 
 def element(name: str, content: str = "", /, **attributes: str | float) -> str:
-    """`<name key="value">content</name>`; content is SVG already. A `_` in a key is written `-`; `class_` is `class`."""
+    """`<name key="value">content</name>`; content is SVG. A `_` in a key is written `-`, at its end not at all."""
     keys = "".join(
         f" {key.rstrip('_').replace('_', '-')}={quoteattr(written(value))}" for key, value in attributes.items()
     )
