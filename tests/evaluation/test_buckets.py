@@ -37,6 +37,11 @@ def test_round_numbers_end_them():
     ]  # fmt: skip
 
 
+def test_very_short_sentences_are_not_alone_since_bleu_has_nothing_to_count_in_them():
+    lengths = [length for length in range(1, 9) for _ in range(50)]
+    assert [bucket.label for bucket in make_buckets(lengths)] == ["1–5", "6", "7", "8"]
+
+
 def test_given_edges_end_them_and_the_rest_is_one_more():
     buckets = make_buckets([3, 10, 11, 90], [10, 20, 30])
     assert [(bucket.label, bucket.members) for bucket in buckets] == [

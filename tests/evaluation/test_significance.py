@@ -1,5 +1,6 @@
 """Our tests of significance say what sacreBLEU's say, and equal systems are never found to differ."""
 
+import numpy
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -8,7 +9,7 @@ from sacrebleu.significance import PairedTest
 from evaluation.systems import noisy, sentences
 from softgaze.evaluation import significance
 from softgaze.evaluation.counts import count_system
-from softgaze.evaluation.significance import blocks, difference, estimate, resampled, signature, swapped
+from softgaze.evaluation.significance import band, blocks, difference, estimate, resampled, signature, swapped
 from softgaze.metrics import bleu_and_chrf
 
 REFERENCES = sentences()
@@ -74,6 +75,11 @@ def test_a_band_holds_its_score_however_few_the_sentences(members):
         apart = difference(one, other, name)
         assert apart.low <= apart.score <= apart.high
         assert 0 < min(apart.bootstrap_p, apart.randomisation_p) <= 1
+
+
+@pytest.mark.parametrize(("found", "wanted"), [(5.0, (5.0, 5.0)), (3.0, (3.0, 5.0)), (8.0, (5.0, 8.0))])
+def test_a_score_that_luck_never_reaches_is_inside_its_band_too(found, wanted):
+    assert band(numpy.full(100, 5.0), found) == wanted
 
 
 def test_how_much_is_drawn_at_once_changes_nothing(monkeypatch):

@@ -12,6 +12,7 @@ from softgaze.gaze.words import most_words
 
 LEAST = 20  # sentences of a bucket: with fewer, a band says little
 FEWEST = 3  # buckets that a small test set is still cut into; each is then less than `LEAST`
+SHORTEST = 5  # words at which the first bucket may end: BLEU counts four in a row, and has nothing to count in fewer
 MOST = 8  # buckets that most sentences fall into
 USUAL = 0.95  # the share of sentences that decides how wide buckets are; a few very long ones do not
 
@@ -65,14 +66,14 @@ def check_edges(edges: Sequence[int]) -> list[int]:
 
 
 def automatic_edges(lengths: Sequence[int]) -> list[int]:
-    """Multiples of a round number, those left out that would end a bucket too small."""
+    """Multiples of a round number, those left out that would end a bucket of too few or too short sentences."""
     width, least = round_width(lengths), max(1, min(LEAST, len(lengths) // FEWEST))
     cells = Counter(-(-length // width) * width for length in lengths)  # by the longest length of each cell
     edges: list[int] = []
     held, left = 0, len(lengths)
     for edge in sorted(cells):
         held, left = held + cells[edge], left - cells[edge]
-        if held >= least and (left >= least or not left):
+        if not left or (edge >= SHORTEST and held >= least <= left):
             edges.append(edge)
             held = 0
     return edges

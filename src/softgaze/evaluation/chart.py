@@ -57,7 +57,7 @@ def length_chart(scores: Mapping[str, Sequence[Curve]], title: str = "Quality ag
     width = LEFT + WIDTH + 34 + max(label_width(panel) for panel in panels)
     height = panels[-1].bottom + STRIP + 34
     drawn = "".join(draw_panel(panel, systems) for panel in panels)
-    foot = text(LEFT + WIDTH / 2, height - 10, "words of the source sentence", "middle", fill=FAINT, class_="faint")
+    foot = text(LEFT + WIDTH / 2, height - 10, "words of the source sentence", "middle", fill=FAINT, class_="quiet")
     content = element("g", drawn + foot, font_size=LETTER, fill=INK, class_="length-chart")
     return picture(width, height, content, title=title, description=described(panels))
 
@@ -109,9 +109,9 @@ def axes(panel: Panel) -> str:
     for value in panel.values:
         down = panel.y(value)
         parts.append(element("line", x1=LEFT, x2=LEFT + WIDTH, y1=down, y2=down, stroke=LINE, class_="grid"))
-        parts.append(text(LEFT - 8, down + 4, f"{value:g}", "end", fill=FAINT, class_="faint"))
+        parts.append(text(LEFT - 8, down + 4, f"{value:g}", "end", fill=FAINT, class_="quiet"))
     for length in round_lengths(panel.across):
-        parts.append(text(panel.x(length), panel.bottom + 17, f"{length:g}", "middle", fill=FAINT, class_="faint"))
+        parts.append(text(panel.x(length), panel.bottom + 17, f"{length:g}", "middle", fill=FAINT, class_="quiet"))
     return "".join(parts)
 
 
@@ -130,21 +130,21 @@ def shaded(panel: Panel) -> str:
     area = element(
         "rect", x=start, y=panel.top, width=LEFT + WIDTH - start, height=HEIGHT, fill="#f1f1ee", class_="beyond"
     )
-    return area + text(LEFT + WIDTH, panel.top - 14, BEYOND, "end", fill=FAINT, class_="faint", font_size=SMALL)
+    return area + text(LEFT + WIDTH, panel.top - 14, BEYOND, "end", fill=FAINT, class_="quiet", font_size=SMALL)
 
 
 def strip(panel: Panel) -> str:
     """The buckets as a ruler under the axis, each with its number of sentences where that fits."""
     down = panel.bottom + STRIP
     buckets = sorted({(point.low, point.high, point.sentences) for curve in panel.curves for point in curve.points})
-    parts = [text(LEFT - 8, down + 4, "sentences", "end", fill=FAINT, class_="faint", font_size=SMALL - 1)]
+    parts = [text(LEFT - 8, down + 4, "sentences", "end", fill=FAINT, class_="quiet", font_size=SMALL - 1)]
     for low, high, sentences in buckets:
         start, end = panel.x(max(low - 0.5, 0)) + 1, panel.x(high + 0.5) - 1
         words = f"{sentences:,}"
         parts.append(element("line", x1=start, x2=end, y1=down - 7, y2=down - 7, stroke=FAINT, class_="ruler"))
         if width_of(words, SMALL) <= end - start + 4:
             parts.append(
-                text((start + end) / 2, down + 6, words, "middle", fill=FAINT, class_="faint", font_size=SMALL)
+                text((start + end) / 2, down + 6, words, "middle", fill=FAINT, class_="quiet", font_size=SMALL)
             )
     return "".join(parts)
 
