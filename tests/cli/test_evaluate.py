@@ -88,7 +88,7 @@ def other(test_set, tmp_path):
 def test_by_length_every_sentence_is_in_a_bucket(test_set):
     record = json.loads(evaluate("--test", *test_set, "--by-length", "--json"))
     assert sum(bucket["sentences"] for bucket in record["by_length"]) == 20
-    assert record["bands"]["model"]["bleu"]["score"] == pytest.approx(record["bleu"], abs=1e-4)
+    assert record["bands"]["scores"]["model"]["bleu"]["score"] == pytest.approx(record["bleu"], abs=1e-4)
     assert "seed:12345" in record["bands"]["signatures"]["bleu"]
 
 

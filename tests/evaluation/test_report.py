@@ -29,7 +29,7 @@ def test_the_record_has_every_number_and_survives_json(whole):
     told = json.loads(json.dumps(record(whole), allow_nan=False))
     assert set(told) == {"bands", "by_length", "against", "attention"}
     assert sum(bucket["sentences"] for bucket in told["by_length"]) == len(REFERENCES)
-    bands = told["bands"]
+    bands = told["bands"]["scores"]
     assert bands["new"]["bleu"]["score"] == pytest.approx(SYSTEMS[0].counted.score("bleu"), abs=1e-4)
     (against,) = told["against"]
     apart = bands["new"]["chrf"]["score"] - bands["old"]["chrf"]["score"]

@@ -18,7 +18,7 @@ from softgaze.evaluation.tables import Table
 DIGITS = 4
 NONE = "–"
 STAR = "* both tests below 0.05"
-MANY = f"{STAR}; of many buckets, one in twenty would be so by luck alone"
+MANY = f"{STAR} (of many buckets, one in twenty is so by luck)"
 
 
 @dataclass(frozen=True)
@@ -84,7 +84,7 @@ class Evaluation:
 
 def record(evaluation: Evaluation) -> dict[str, Any]:
     """What there is beyond plain scores; only what was asked for."""
-    told: dict[str, Any] = {"bands": {"signatures": evaluation.signatures, **bands(evaluation)}}
+    told: dict[str, Any] = {"bands": {"signatures": evaluation.signatures, "scores": bands(evaluation)}}
     if evaluation.buckets:
         told["by_length"] = [bucket_record(evaluation, number) for number in range(len(evaluation.buckets))]
     if evaluation.comparisons:
