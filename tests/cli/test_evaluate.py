@@ -152,8 +152,15 @@ def test_where_it_looks_is_told_with_gold_and_without(real, tmp_path):
 
 
 def test_a_model_that_never_looks_has_nothing_to_tell(test_set):
-    with pytest.raises(UsageError, match="has attention"):
+    with pytest.raises(UsageError, match="has no attention"):
         evaluate("--test", *test_set, "--attention")
+
+
+def test_beside_a_model_that_may_look_it_is_compared_all_the_same(test_set, tmp_path):
+    make_bundle(tmp_path / "other", target_language="de")
+    record = json.loads(evaluate("--test", *test_set, "--attention", "--against", str(tmp_path / "other"), "--json"))
+    assert "against" in record
+    assert "attention" not in record  # `load` gives the copier for every path
 
 
 WRONG = {

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 if TYPE_CHECKING:
+    from softgaze.evaluation.buckets import Bucket
+    from softgaze.evaluation.looks import Looks
     from softgaze.evaluation.report import Evaluation, System
     from softgaze.gaze import Alignment
-    from softgaze.metrics import Scores
     from softgaze.translator import Translation, Translator
 
 ENDINGS = (".html", ".svg", ".json")
@@ -85,37 +86,33 @@ def evaluate(
     approximate randomisation, over all sentences and in each bucket of --by-length.
     """
     from softgaze.evaluation.report import Evaluation
-    from softgaze.metrics import score
     from softgaze.translator import load
 
-    reports, others = report or [], against or []
-    check_reports(reports, is_charted=by_length or edges is not None)
+    reports, others, is_cut = report or [], against or [], by_length or edges is not None
+    check_reports(reports, is_charted=is_cut)
     ends = parse_edges(edges)
     pairs = read_test(test, gold, gold_base)
     texts = [read_other(path, test[0], len(pairs.sources)) for path in others]
     way = Way(beam, batch_tokens, device, attention or gold is not None)
     translator = load(model, device)
-    check_directions(translator, model, others)
+    check_others(translator, model, others)
+    check_looks(translator, model, others, way)
     found, seconds = translated(translator, pairs, way)
     write(found, output)
-    language = translator.bundle.description.target_language
-    scores = score([each.text for each in found], pairs.references, language=language)
-    speed = speed_of(found, seconds)
-    setting = {"model": str(model), "test": [*map(str, test)], "beam": beam, "device": str(translator.device)}
-    if not (by_length or ends or others or way.looks or reports):
-        show(scores, speed, setting, None, as_json)
+    told = plain_record(translator, found, seconds, pairs.references)
+    told = {"model": str(model), "test": [*map(str, test)], "beam": beam, "device": str(translator.device), **told}
+    if not (is_cut or others or way.looks or reports):
+        show(told, None, as_json)
         return
-    names = distinct([model, *others])
-    first = system(names[0], [each.text for each in found], pairs, language, seen(translator, found, pairs, way))
-    rest = [
-        other(name, path, own, pairs, language, way) for name, path, own in zip(names[1:], others, texts, strict=True)
-    ]
-    check_looks(way, [first, *rest])
-    evaluation = Evaluation((first, *rest), buckets_of(pairs, ends) if by_length or ends else ())
-    setting |= {"systems": dict(zip(names, map(str, [model, *others]), strict=True))}
-    show(scores, speed, setting, evaluation, as_json)
+    names, language = distinct([model, *others]), translator.bundle.description.target_language
+    systems = [system(names[0], found, pairs, language, seen(translator, found, pairs, way))]
+    for name, path, own in zip(names[1:], others, texts, strict=True):
+        systems.append(other(name, path, own, pairs, language, way))
+    evaluation = Evaluation(tuple(systems), buckets_of(pairs, ends) if is_cut else ())
+    told = whole_record(told, evaluation, dict(zip(names, map(str, [model, *others]), strict=True)))
+    show(told, evaluation, as_json)
     for path in reports:
-        write_report(path, evaluation, as_record(scores, speed, setting, evaluation))
+        write_report(path, evaluation, told)
 
 
 # --- in ---------------------------------------------------------------------------------------------------------
@@ -177,18 +174,26 @@ def read_other(path: Path, source: Path, lines: int) -> list[str] | None:
     return texts
 
 
-def check_directions(translator: "Translator", model: Path, others: Sequence[Path]) -> None:
+def check_others(translator: "Translator", model: Path, others: Sequence[Path]) -> None:
     """Models that translate into another language cannot be compared."""
     from softgaze.bundle import Bundle
     from softgaze.errors import UsageError
 
     own = translator.bundle.description
-    for path in others:
-        if path.is_dir():
-            their = Bundle.open(path).description
-            one, other = ((each.source_language, each.target_language) for each in (own, their))
-            if one != other and all((*one, *other)):
-                raise UsageError(f"{model} translates {one[0]} → {one[1]}, and {path} {other[0]} → {other[1]}")
+    for path in filter(Path.is_dir, others):
+        their = Bundle.open(path).description
+        one, other = ((each.source_language, each.target_language) for each in (own, their))
+        if one != other and all((*one, *other)):
+            raise UsageError(f"{model} translates {one[0]} → {one[1]}, and {path} {other[0]} → {other[1]}")
+
+
+def check_looks(translator: "Translator", model: Path, others: Sequence[Path], way: Way) -> None:
+    """A model without attention has nothing to tell, unless one that looks may be beside it."""
+    from softgaze.errors import UsageError
+
+    if way.looks and not any(map(Path.is_dir, others)) and not translator.aligner().forward.can_look:
+        arch = translator.bundle.description.arch
+        raise UsageError(f"{model}: a model of arch {arch} has no attention; leave out --attention and --gold")
 
 
 def distinct(paths: Sequence[Path]) -> list[str]:
@@ -219,7 +224,7 @@ def translated(translator: "Translator", pairs: Pairs, way: Way) -> "tuple[list[
     return found, perf_counter() - began
 
 
-def seen(translator: "Translator", found: "list[Translation]", pairs: Pairs, way: Way) -> Any:
+def seen(translator: "Translator", found: "list[Translation]", pairs: Pairs, way: Way) -> "Looks | None":
     """Where a model looked, if that was asked and it can look."""
     from softgaze.cli.translate import progress
     from softgaze.evaluation.looks import look_at
@@ -231,33 +236,27 @@ def seen(translator: "Translator", found: "list[Translation]", pairs: Pairs, way
 
 
 def other(name: str, path: Path, texts: list[str] | None, pairs: Pairs, language: str, way: Way) -> "System":
-    """What the model is compared with."""
+    """What the model is compared with: a file's translations, or another model's."""
     from softgaze.translator import load
 
     if texts is not None:
-        return system(name, texts, pairs, language, None)
+        return system(name, texts, pairs, language)
     translator = load(path, way.device)
     found, _ = translated(translator, pairs, way)
-    return system(name, [each.text for each in found], pairs, language, seen(translator, found, pairs, way))
+    return system(name, found, pairs, language, seen(translator, found, pairs, way))
 
 
-def system(name: str, texts: Sequence[str], pairs: Pairs, language: str, looks: Any) -> "System":
+def system(
+    name: str, found: "Sequence[str | Translation]", pairs: Pairs, language: str, looks: "Looks | None" = None
+) -> "System":
     """One system, counted; all are scored as the language of the model asks."""
     from softgaze.evaluation.counts import count_system
     from softgaze.evaluation.report import System
 
-    return System(name, count_system(texts, pairs.references, language=language), looks)
+    return System(name, count_system([*map(str, found)], pairs.references, language=language), looks)
 
 
-def check_looks(way: Way, systems: "Sequence[System]") -> None:
-    """Where nobody can look, nothing can be told of it."""
-    from softgaze.errors import UsageError
-
-    if way.looks and not any(each.looks for each in systems):
-        raise UsageError("--attention: no model here has attention, so there is nothing to tell of where it looks")
-
-
-def buckets_of(pairs: Pairs, edges: list[int] | None) -> tuple[Any, ...]:
+def buckets_of(pairs: Pairs, edges: list[int] | None) -> "tuple[Bucket, ...]":
     """The test set by length."""
     from softgaze.evaluation.buckets import make_buckets, source_lengths
 
@@ -286,35 +285,47 @@ def speed_of(found: "list[Translation]", seconds: float) -> dict[str, float]:
     }
 
 
-def show(
-    scores: "Scores",
-    speed: dict[str, float],
-    setting: dict[str, Any],
-    evaluation: "Evaluation | None",
-    as_json: bool,
-) -> None:
+def plain_record(
+    translator: "Translator", found: "list[Translation]", seconds: float, references: Sequence[str]
+) -> dict[str, Any]:
+    """Scores of all sentences, and speed."""
+    from softgaze.metrics import score
+
+    language = translator.bundle.description.target_language
+    scores = score([each.text for each in found], references, language=language)
+    return {**scores.to_dict(), "speed": speed_of(found, seconds)}
+
+
+def whole_record(told: dict[str, Any], evaluation: "Evaluation", paths: dict[str, str]) -> dict[str, Any]:
+    """And everything else that was asked for."""
+    from softgaze.evaluation.report import record
+
+    return {**told, "systems": paths, **record(evaluation)}
+
+
+def show(told: dict[str, Any], evaluation: "Evaluation | None", as_json: bool) -> None:
     """Print the result."""
     import json
 
     if as_json:
-        typer.echo(json.dumps(as_record(scores, speed, setting, evaluation), ensure_ascii=False, indent=2))
+        typer.echo(json.dumps(told, ensure_ascii=False, indent=2))
         return
-    for line in scores.lines():
+    for line in plain_lines(told):
         typer.echo(line)
-    rates = f"{speed['sentences_per_second']:,.1f} sentences/s, {speed['tokens_per_second']:,.0f} tokens/s"
-    typer.echo(f"speed         {rates} ({setting['device']}, beam {setting['beam']})")
     if evaluation is not None:
         typer.echo(as_text(evaluation))
 
 
-def as_record(
-    scores: "Scores", speed: dict[str, float], setting: dict[str, Any], evaluation: "Evaluation | None"
-) -> dict[str, Any]:
-    """For JSON."""
-    from softgaze.evaluation.report import record
+def plain_lines(told: dict[str, Any]) -> list[str]:
+    """Scores with their signatures, and speed."""
+    from dataclasses import fields
 
-    more = record(evaluation) if evaluation is not None else {}
-    return {**setting, **scores.to_dict(), "speed": speed, **more}
+    from softgaze.metrics import Scores
+
+    scores = Scores(**{field.name: told[field.name] for field in fields(Scores)})
+    speed = told["speed"]
+    rates = f"{speed['sentences_per_second']:,.1f} sentences/s, {speed['tokens_per_second']:,.0f} tokens/s"
+    return [*scores.lines(), f"speed         {rates} ({told['device']}, beam {told['beam']})"]
 
 
 def as_text(evaluation: "Evaluation") -> str:
