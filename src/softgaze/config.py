@@ -65,6 +65,9 @@ class TrainingSettings(Section):
     )
     guided_head: int | None = Field(None, ge=0, description="With --guided: its head that learns, from 0; else 0.")
     fast: bool = Field(True, description="Measures that speed up a CPU; false computes everything the plain way.")
+    rank_timeout: float = Field(
+        600.0, gt=0, description="Many ranks: seconds without a word from another before giving up."
+    )
     average: int = Field(5, ge=0, description="Average the weights of this many last validations, kept when better.")
 
 

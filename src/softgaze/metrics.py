@@ -50,10 +50,7 @@ def score(hypotheses: Sequence[str], references: Sequence[str], *, language: str
     if not hypotheses or len(hypotheses) != len(references):
         raise ValueError(f"{len(hypotheses)} translations cannot be scored against {len(references)} references")
     written, wanted = [normalise(text) for text in hypotheses], [normalise(text) for text in references]
-    metrics: dict[str, BLEU | CHRF | TER] = {
-        "bleu": BLEU(tokenize=bleu_tokenizer(language), force=True),  # force: no warning about tokenised text
-        "chrf": CHRF(),
-    }
+    metrics: dict[str, BLEU | CHRF | TER] = {**bleu_and_chrf(language)}
     if ter:
         unspaced = is_unspaced(language)
         metrics["ter"] = TER(normalized=unspaced, asian_support=unspaced)
@@ -66,6 +63,12 @@ def score(hypotheses: Sequence[str], references: Sequence[str], *, language: str
         exact=100 * sum(map(str.__eq__, written, wanted)) / len(written),
         signatures={name: str(metric.get_signature()) for name, metric in metrics.items()},
     )
+
+
+def bleu_and_chrf(language: str = "") -> dict[str, BLEU | CHRF]:
+    """The two scores that softgaze reports everywhere, as set up for a target language."""
+    # force: no warning about tokenised text
+    return {"bleu": BLEU(tokenize=bleu_tokenizer(language), force=True), "chrf": CHRF()}
 
 
 def sentence_scores(hypothesis: str, reference: str, *, language: str = "") -> dict[str, float]:

@@ -3,6 +3,8 @@
 HUE = (29, 78, 137)  # of a weight of 1
 INK, FAINT, LINE, GOLD = "#1d1d1b", "#6b6b66", "#d9d9d4", "#b45309"
 GREY = "#c4c4be"  # what is beside the map
+# Lines of a chart: told apart by any eye, colour-blind or not, and as text readable on white (tests hold both).
+SERIES = ("#0f3d95", "#b85c03", "#268261", "#9c4f8d", "#1d1c1c", "#594411")
 BLACK, WHITE = "#000000", "#ffffff"
 
 

@@ -76,7 +76,7 @@ class Look:
     @property
     def coverage(self) -> float:
         """The share of source words that were looked at."""
-        return rounded(sum(given >= UNUSED for given in self.covered) / len(self.covered)) if self.covered else 1.0
+        return share_covered(self.covered)
 
     @property
     def repetition(self) -> float:
@@ -121,7 +121,7 @@ def look(
     found, and the right ones.
     """
     words = attention.words()
-    weights, sides, entropy = words.word_weights(), words.recording, words.entropy()
+    weights, sides = words.word_weights(), words.recording
     output, wanted = sides.target.words, tuple(reference.split()) if reference is not None else None
     value = honesty(words, influence[:-1])
     return Look(
@@ -134,12 +134,23 @@ def look(
         repeated=repeated(output, weights, sides.source.words, wanted),
         different=different(output, wanted) if wanted is not None else (),
         honesty=None if math.isnan(value) else rounded(value),
-        entropy=rounded(entropy.mean()) if len(entropy) else 0.0,
+        entropy=mean_entropy(words),
         sink=rounded(words.sink),
         scores=scores or {},
         links=compared(links[0].all, links[1]) if links else None,
         weights=packed(weights),
     )
+
+
+def share_covered(covered: Sequence[float]) -> float:
+    """The share of source words that were looked at, given what all output words together gave each."""
+    return rounded(sum(given >= UNUSED for given in covered) / len(covered)) if len(covered) else 1.0
+
+
+def mean_entropy(words: Attention) -> float:
+    """Of the rows of a map, in nats."""
+    entropy = words.entropy()
+    return rounded(entropy.mean()) if len(entropy) else 0.0
 
 
 def rounded(value: float) -> float:

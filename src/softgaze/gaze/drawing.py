@@ -1,5 +1,6 @@
 """The alphabet of our SVG: elements whose text and attributes are safe, whatever is written in them."""
 
+import math
 from xml.sax.saxutils import escape, quoteattr
 
 from softgaze.gaze.lettering import clean, isolated
@@ -12,8 +13,10 @@ FONT = (
 
 
 def element(name: str, content: str = "", /, **attributes: str | float) -> str:
-    """`<name key="value">content</name>`; content is SVG already. A `_` in a key is written `-`."""
-    keys = "".join(f" {key.replace('_', '-')}={quoteattr(written(value))}" for key, value in attributes.items())
+    """`<name key="value">content</name>`; content is SVG. A `_` in a key is written `-`, at its end not at all."""
+    keys = "".join(
+        f" {key.rstrip('_').replace('_', '-')}={quoteattr(written(value))}" for key, value in attributes.items()
+    )
     return f"<{name}{keys}>{content}</{name}>" if content else f"<{name}{keys}/>"
 
 
@@ -39,3 +42,12 @@ def picture(width: float, height: float, content: str, *, title: str, descriptio
     names = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "font_family": FONT}
     view = f"0 0 {written(width)} {written(height)}"
     return element("svg", about + paper + content, **names, viewBox=view, width=width, height=height)
+
+
+def ticks(end: float) -> list[float]:
+    """Round numbers from 0 to `end` or just past it, at most six; a curve that never left 0 still has an axis."""
+    end = end if end > 0 else 1.0
+    rough = end / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+    return [round(number * step, 9) for number in range(math.ceil(end / step - 1e-9) + 1)]

@@ -1,12 +1,11 @@
 """The course of a run as a picture: loss above, BLEU and chrF below, against minutes. Our own SVG, text stays text."""
 
-import math
 from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from softgaze.files import write_text
-from softgaze.gaze.drawing import element, picture, text
+from softgaze.gaze.drawing import element, picture, text, ticks
 from softgaze.training.journal import read_journal
 
 WIDTH, HEIGHT, LEFT, RIGHT, TOP, GAP = 720, 190, 56, 130, 28, 46
@@ -73,12 +72,3 @@ def panel(lines: Sequence[Line], top: float, end: float, title: str) -> str:
         words = f"{line.name} {line.points[-1][1]:.3g}"
         parts.append(text(WIDTH - RIGHT + 8, label + 4, words, "start", fill=line.colour))
     return "".join(parts)
-
-
-def ticks(end: float) -> list[float]:
-    """Round numbers from 0 to `end` or just past it, at most six; a curve that never left 0 still has an axis."""
-    end = end if end > 0 else 1.0
-    rough = end / 5
-    power = 10.0 ** math.floor(math.log10(rough))
-    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
-    return [round(number * step, 9) for number in range(math.ceil(end / step - 1e-9) + 1)]

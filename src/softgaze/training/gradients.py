@@ -36,7 +36,7 @@ class Amount(NamedTuple):
     @classmethod
     def of(cls, parts: Iterable[Pairs]) -> "Amount":
         """All of them together."""
-        counts = [(part.tokens, part.links.pieces if part.links else 0) for part in parts]
+        counts = [(0, 0), *((part.tokens, part.links.pieces if part.links else 0) for part in parts)]
         return cls(*(sum(each) for each in zip(*counts, strict=True)))
 
 
@@ -54,9 +54,15 @@ class Gradients:
     """Adds the gradients of batches to a model's parameters; with `guidance`, also those of one head's links."""
 
     def __init__(
-        self, model: Seq2Seq, settings: TrainingSettings, device: torch.device, guidance: Guidance | None = None
+        self,
+        model: Seq2Seq,
+        settings: TrainingSettings,
+        device: torch.device,
+        guidance: Guidance | None = None,
+        rank: int = 0,
     ) -> None:
         self.model, self.settings, self.device, self.guidance = model, settings, device, guidance
+        self.own_key = (rank,) if rank else ()  # noise of its own for each of those who share a batch
         self.parameters = [each for each in model.parameters() if each.requires_grad]
         large = (settings.batch_tokens or LARGE) >= LARGE
         self.parts = HALVES if large and settings.fast and device.type == "cpu" else 1
@@ -72,7 +78,7 @@ class Gradients:
 
         The noise follows from `key`.
         """
-        seeds = [hash_key(self.settings.seed, *key, number) % 2**63 for number in range(len(parts))]
+        seeds = [hash_key(self.settings.seed, *key, number, *self.own_key) % 2**63 for number in range(len(parts))]
         amounts = [amount] * len(parts)
         threads = torch.get_num_threads()
         with measures(self.settings.fast):
@@ -113,7 +119,7 @@ class Gradients:
 
 def total(losses: Iterable[Losses]) -> Losses:
     """Added up."""
-    return Losses(*(sum(each) for each in zip(*losses, strict=True)))
+    return Losses(*(sum(each) for each in zip(Losses(0.0, 0.0), *losses, strict=True)))
 
 
 def halves(lengths: Array) -> list[Array]:
@@ -124,6 +130,14 @@ def halves(lengths: Array) -> list[Array]:
     second = work(ordered[::-1])[::-1][1:]
     cut = int(abs(first - second).argmin()) + 1
     return [order[:cut], order[cut:]]
+
+
+def shares(lengths: Array, count: int) -> list[Array]:
+    """Places of the pairs in `count` shares with about as much to do; with fewer pairs than that, some are empty."""
+    order = lengths.max(axis=1).argsort(kind="stable")
+    edges = lengths[order].sum(axis=1).cumsum()
+    cuts = numpy.searchsorted(edges, edges[-1] * numpy.arange(1, count) / count)
+    return numpy.split(order, cuts)
 
 
 def work(lengths: Array) -> Array:

@@ -12,7 +12,7 @@ from softgaze.config import Config, ModelSettings, resolve
 from softgaze.data.batches import hash_key
 from softgaze.data.corpus import Corpus
 from softgaze.devices import pick_device
-from softgaze.errors import UsageError
+from softgaze.errors import ResourceError, UsageError
 from softgaze.files import write_text
 from softgaze.gaze.film_page import page_of_run
 from softgaze.models import check_options
@@ -23,6 +23,7 @@ from softgaze.training.listeners import Listener
 from softgaze.training.loop import Trainer
 from softgaze.training.precision import uses_bfloat16
 from softgaze.training.prepare import Prepared, prepare
+from softgaze.training.ranks import Ranks, joined
 from softgaze.training.run import RunDirectory
 from softgaze.training.signals import stoppable
 
@@ -54,31 +55,53 @@ def train(
     start = Bundle.open(init) if init else None
     config = resolve(like(config, start), trained=True) if start else resolve(config)
     check_options(config.model.arch, config.model.size, config.model.options)
-    for text in filter(None, (corpus, dev)):
-        text.count()  # missing or unequal files are found before --fresh deletes anything
-    links = link_files(config, corpus, guided)
     run = RunDirectory(out)
-    run.check()
-    with run.locked():
-        with run.setting_up():
-            run.prepare(config, fresh)
-            tokenizers = start.tokenizers if start else None
-            prepared = prepare(run.encoded, corpus, dev, config.data, config.training.seed, tokenizers, links)
-            trainer = make_trainer(run, config, prepared, pick_device(device), listener, start)
-        trainer.resume()
-        done = run.result()
-        if done and trainer.spent():
-            listener.said(f"this run ended at step {done['step']:,}; give a larger budget to go on, or --fresh")
-            return done
-        listener.started(summary(trainer))
-        with stoppable() as stop:
-            completed = trainer.train(stop)
-        if not completed:
-            write_pictures(run)
-            raise Interrupted(stop.exit_code, trainer.progress.step)
-        facts = trainer.finish()
+    with joined(config.training.rank_timeout) as ranks:
+        chosen = ranks.device(pick_device(device))
+        if not ranks.leads:
+            ranks.wait()
+            return complete(make_trainer(run, config, shared(run, ranks), chosen, Listener(), start, ranks))
+        for text in filter(None, (corpus, dev)):
+            text.count()  # missing or unequal files are found before --fresh deletes anything
+        links = link_files(config, corpus, guided)
+        run.check()
+        with run.locked():
+            with run.setting_up():
+                run.prepare(config, fresh)
+                tokenizers = start.tokenizers if start else None
+                prepared = prepare(run.encoded, corpus, dev, config.data, config.training.seed, tokenizers, links)
+                ranks.wait()
+                trainer = make_trainer(run, config, prepared, chosen, listener, start, ranks)
+            return complete(trainer)
+
+
+def shared(run: RunDirectory, ranks: Ranks) -> Prepared:
+    """What the leader has prepared."""
+    if not run.encoded.exists():
+        raise ResourceError(
+            f"{run.encoded}: rank {ranks.rank} cannot see what rank 0 wrote there; --out must lie on storage that all "
+            "machines share"
+        )
+    return Prepared.open(run.encoded)
+
+
+def complete(trainer: Trainer) -> dict[str, Any]:
+    """From where the run stands to its end."""
+    run, listener = trainer.run, trainer.listener
+    trainer.resume()
+    done = run.result()
+    if done and trainer.spent():
+        listener.said(f"this run ended at step {done['step']:,}; give a larger budget to go on, or --fresh")
+        return done
+    listener.started(summary(trainer))
+    with stoppable() as stop:
+        completed = trainer.train(stop)
+    facts = trainer.finish() if completed else None
+    if trainer.ranks.leads:
         write_pictures(run)
-        return facts
+    if facts is None:
+        raise Interrupted(stop.exit_code, trainer.progress.step)
+    return facts
 
 
 def link_files(config: Config, corpus: Corpus, guided: Sequence[Path]) -> LinkFiles | None:
@@ -118,6 +141,7 @@ def make_trainer(
     device: torch.device,
     listener: Listener,
     start: Bundle | None = None,
+    ranks: Ranks | None = None,
 ) -> Trainer:
     """A trainer whose first weights follow from the seed, or are those of `start`."""
     source_language, target_language = prepared.facts["languages"]
@@ -136,7 +160,7 @@ def make_trainer(
     model = description.build(prepared.tokenizers)
     if start:
         load_weights(model, start.path / BUNDLE_WEIGHTS)
-    return Trainer(run, config, prepared, model, description, device, listener)
+    return Trainer(run, config, prepared, model, description, device, listener, ranks)
 
 
 def computes(trainer: Trainer) -> str:
@@ -145,8 +169,9 @@ def computes(trainer: Trainer) -> str:
     numbers = "bfloat16" if uses_bfloat16(device, settings.precision) else "float32"
     count = torch.get_num_threads()
     threads = [f"{count} thread{'s' if count > 1 else ''}"] if device.type == "cpu" else []
+    ranks = [] if trainer.ranks.alone else [f"{trainer.ranks.size} ranks"]
     halves = ["halves side by side"] if trainer.gradients.pool is not None and count > 1 else []
-    return ", ".join([numbers, *threads, *trainer.measures, *halves])
+    return ", ".join([numbers, *ranks, *threads, *trainer.measures, *halves])
 
 
 def guided_words(trainer: Trainer) -> str:

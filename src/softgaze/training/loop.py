@@ -8,6 +8,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -29,17 +30,18 @@ from softgaze.training.checkpoint import (
     save_checkpoint,
 )
 from softgaze.training.film import Camera
-from softgaze.training.gradients import Amount, Gradients, total
+from softgaze.training.gradients import Amount, Gradients, Losses, shares, total
 from softgaze.training.guided import Guidance
 from softgaze.training.journal import Journal
 from softgaze.training.listeners import Listener, Listeners, Update, Validation
 from softgaze.training.looking import choose_map
 from softgaze.training.loss import Pairs, collate
 from softgaze.training.prepare import Prepared
+from softgaze.training.ranks import Ranks
 from softgaze.training.run import RunDirectory
 from softgaze.training.schedule import learning_rate
 from softgaze.training.signals import Stop
-from softgaze.training.validate import better_when_higher, quality
+from softgaze.training.validate import Samples, better_when_higher, quality
 
 PATIENCE = 5  # non-finite updates in a row before going back
 SLOWER = 0.5  # the rate after going back
@@ -57,18 +59,21 @@ class Trainer:
         description: Description,
         device: torch.device,
         listener: Listener,
+        ranks: Ranks | None = None,
     ) -> None:
         self.run, self.config, self.prepared, self.description, self.device = run, config, prepared, description, device
+        self.ranks = ranks or Ranks()
         self.measures = prepare_process(device) if config.training.fast else []
         self.model = model.to(device).train()
         self.optimiser = make_optimiser(self.model, config)
         self.guidance = Guidance.of(config.training, self.model) if prepared.train.has_links else None
-        self.gradients = Gradients(self.model, config.training, device, self.guidance)
+        self.gradients = Gradients(self.model, config.training, device, self.guidance, self.ranks.rank)
         assert config.training.batch_tokens is not None  # the settings are resolved
         self.batches = Batches(prepared.train, config.training.batch_tokens, config.training.seed)
         self.journal = Journal(run.journal)
-        self.camera = Camera.of(run.film, prepared, device) if config.validation.film else None
-        self.listener = Listeners(self.journal, listener)
+        films = config.validation.film and self.ranks.leads
+        self.camera = Camera.of(run.film, prepared, device) if films else None
+        self.listener = Listeners(self.journal, listener) if self.ranks.leads else Listener()
         self.progress = Progress()
         self.bad_updates = 0  # in a row
         self.validate_every = config.validation.every or self.about_an_epoch()
@@ -83,11 +88,9 @@ class Trainer:
 
     def resume(self) -> None:
         """From the newest whole checkpoint; a new run writes its first, so that there always is one to go back to."""
-        path, complaints = newest_checkpoint(self.run.checkpoints)
+        path = self.newest_checkpoint()
         if self.config.validation.film and not self.camera:
             self.listener.said("no held-out pair has words on both sides, so there will be no film")
-        for complaint in complaints:
-            self.listener.said(f"{complaint}; using an older checkpoint")
         if path is None:
             self.save()
         else:
@@ -96,8 +99,18 @@ class Trainer:
         self.rewind()
         self.clock = time.monotonic()
 
+    def newest_checkpoint(self) -> Path | None:
+        """The leader's choice, for all ranks."""
+        path, complaints = newest_checkpoint(self.run.checkpoints) if self.ranks.leads else (None, [])
+        for complaint in complaints:
+            self.listener.said(f"{complaint}; using an older checkpoint")
+        told = self.ranks.tell(str(path) if path else None)
+        return Path(told) if told else None
+
     def rewind(self) -> None:
         """Forget what was told and filmed after the checkpoint: it will happen again."""
+        if not self.ranks.leads:
+            return
         self.journal.rewind(self.progress.step, self.progress.elapsed)
         if self.camera and not self.camera.rewind(self.progress.validated_step) and self.progress.step == 0:
             self.camera.shoot(self.model, 0, self.progress.elapsed, {})
@@ -105,13 +118,16 @@ class Trainer:
     def train(self, stop: Stop) -> bool:
         """Until the budget is spent (True) or somebody asks to stop (False). Always leaves a checkpoint."""
         while not self.spent():
+            asked = False
             for update in self.updates():
                 self.listener.updated(update, self.share())
                 if (self.due() or self.spent()) and not self.look_and_save():
                     break
-                if stop or self.spent():
+                asked = self.ranks.any(bool(stop))
+                if asked or self.spent():
                     break
-            if stop and self.look_and_save():
+            if asked and self.look_and_save():
+                stop.follow()
                 return False
         return True
 
@@ -156,13 +172,14 @@ class Trainer:
     def update(self, group: list[Batch]) -> Update | None:
         """One step of the optimiser over a group of batches; None if a number was not finite, and nothing changed."""
         settings, step = self.config.training, self.progress.step + 1
-        torch.manual_seed(hash_key(settings.seed, step) % 2**63)
+        torch.manual_seed(hash_key(settings.seed, step, *self.gradients.own_key) % 2**63)
         with self.waiting():
             batches = [[self.collate(part) for part in self.divide(batch)] for batch in group]
-        amount = Amount.of(part for parts in batches for part in parts)
+        amount = Amount(*map(int, self.ranks.total(*Amount.of(part for parts in batches for part in parts))))
         rate = self.set_rate(step)
         self.optimiser.zero_grad(set_to_none=True)
-        found = total(self.gradients.add(parts, amount, step, number) for number, parts in enumerate(batches))
+        own = total(self.gradients.add(parts, amount, step, number) for number, parts in enumerate(batches))
+        found = self.add_up(own)
         norm = float(torch.nn.utils.clip_grad_norm_(self.model.parameters(), settings.clip))
         self.progress.step = step
         if not all(map(math.isfinite, (*found, norm))):
@@ -176,9 +193,23 @@ class Trainer:
         loss, guided = found.tokens / amount.tokens, found.links / amount.pieces if amount.pieces else None
         return Update(step, group[0].epoch, loss, amount.tokens, rate, self.progress.elapsed, guided)
 
+    def add_up(self, own: Losses) -> Losses:
+        """Losses and gradients of all ranks; one whose share of the batch was empty has nothing to add."""
+        if self.ranks.alone:
+            return own
+        for value in self.gradients.parameters:
+            value.grad = torch.zeros_like(value) if value.grad is None else value.grad
+        self.ranks.add_up([value.grad for value in self.gradients.parameters if value.grad is not None])
+        return Losses(*self.ranks.total(*own))
+
     def divide(self, batch: Batch) -> list[Batch]:
-        """The parts of a batch that are computed apart."""
-        return self.gradients.divide(batch, self.prepared.train.lengths(batch.pairs))
+        """The parts of a batch, or of this rank's share of it, that are computed apart."""
+        lengths = self.prepared.train.lengths(batch.pairs)
+        if self.ranks.alone:
+            return self.gradients.divide(batch, lengths)
+        places = shares(lengths, self.ranks.size)[self.ranks.rank]
+        own = Batch(batch.pairs[places], batch.epoch)
+        return self.gradients.divide(own, lengths[places]) if len(places) else []
 
     def collate(self, batch: Batch) -> Pairs:
         """A batch of training pairs as tensors."""
@@ -198,7 +229,7 @@ class Trainer:
                 f"training diverged again at step {self.progress.step:,} after going back once; the last good weights "
                 f"are in {self.run.path}; lower training.learning_rate or check the data"
             )
-        path, _ = newest_checkpoint(self.run.checkpoints)
+        path = self.newest_checkpoint()
         assert path is not None
         skipped = self.progress.skipped
         self.progress = load_checkpoint(path, self.model, self.optimiser)
@@ -212,9 +243,10 @@ class Trainer:
     # --- the budget ----------------------------------------------------------------------------------------------
 
     def tick(self) -> None:
-        """Count the time since the last look at the clock; a clock that runs backwards counts nothing."""
+        """Count the time since the last look at the leader's clock; one that runs backwards counts nothing."""
         now = time.monotonic()
-        self.progress.elapsed += max(0.0, now - self.clock)
+        passed = max(0.0, now - self.clock) if self.ranks.leads else 0.0
+        self.progress.elapsed += self.ranks.total(passed)[0]
         self.clock = now
 
     def share(self) -> float | None:
@@ -245,7 +277,7 @@ class Trainer:
 
     def validate(self) -> None:
         """Score held-out text; keep these weights as the bundle when they are the best so far."""
-        scores, samples = quality(self.model, self.prepared, self.config.validation, self.device)
+        scores, samples = self.quality()
         value = better_when_higher(scores, self.config.validation.metric)
         progress = self.progress
         better = progress.best is None or value > progress.best
@@ -264,15 +296,24 @@ class Trainer:
             Validation(progress.step, epoch, progress.elapsed, samples=samples, better=better, **scores)
         )
 
+    def quality(self) -> tuple[dict[str, float], Samples]:
+        """The leader translates; its scores are told to all, since what happens next hangs on them."""
+        scores, samples = (
+            quality(self.model, self.prepared, self.config.validation, self.device) if self.ranks.leads else ({}, ())
+        )
+        self.ranks.wait()  # translating may take longer than a silence that means death
+        return self.ranks.tell(scores), samples
+
     def snapshot(self) -> None:
         """Keep these weights for the average, and forget the oldest."""
         keep = self.config.training.average
         if not keep:
             return
         name = f"snapshot-{self.progress.step:08d}.safetensors"
-        temporary = self.run.checkpoints / f"{TEMPORARY}{name}"
-        save_file(parameters_of(self.model), temporary)
-        temporary.replace(self.run.checkpoints / name)
+        if self.ranks.leads:
+            temporary = self.run.checkpoints / f"{TEMPORARY}{name}"
+            save_file(parameters_of(self.model), temporary)
+            temporary.replace(self.run.checkpoints / name)
         self.progress.snapshots = [*self.progress.snapshots, name][-keep:]
 
     def due(self) -> bool:
@@ -283,6 +324,8 @@ class Trainer:
     def save(self) -> None:
         """Write a checkpoint, and forget snapshots that no checkpoint will ask for."""
         self.tick()
+        if not self.ranks.leads:
+            return
         save_checkpoint(self.run.checkpoints, self.model, self.optimiser, self.progress)
         for old in self.run.checkpoints.glob("snapshot-*"):
             if old.name < min(self.progress.snapshots, default=""):
@@ -290,6 +333,8 @@ class Trainer:
 
     def publish(self, scores: dict[str, float], averaged: int = 0) -> None:
         """Make the present weights the bundle at the top of the run."""
+        if not self.ranks.leads:
+            return
         facts = self.facts() | {"dev": {name: round(value, 4) for name, value in scores.items()}}
         if averaged:
             facts["averaged"] = averaged
@@ -323,6 +368,13 @@ class Trainer:
         if self.progress.step > self.progress.validated_step:
             self.validate()
             self.save()
+        own = self.conclude() if self.ranks.leads else {}
+        self.ranks.wait()
+        facts: dict[str, Any] = self.ranks.tell(own)
+        return facts
+
+    def conclude(self) -> dict[str, Any]:
+        """What the leader does at the end."""
         names = [name for name in self.progress.snapshots if (self.run.checkpoints / name).exists()]
         best = self.progress.best
         if len(names) > 1:

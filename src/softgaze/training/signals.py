@@ -21,6 +21,10 @@ class Stop:
         """As shells count: 128 and the signal's number."""
         return 128 + (self.signal or 0)
 
+    def follow(self) -> None:
+        """Another rank was asked to stop, if not this one."""
+        self.signal = self.signal or signal.SIGTERM
+
     def ask(self, number: int, frame: FrameType | None = None) -> None:
         """The handler. A second Ctrl-C does not wait."""
         if self.signal is not None and number == signal.SIGINT:

@@ -17,6 +17,8 @@ from softgaze.training.loss import collate, summed_loss
 from softgaze.training.prepare import Prepared
 from softgaze.translator import source_ids
 
+Samples = tuple[tuple[str, str, str], ...]  # source, reference, translation
+
 TOKENS = 4096  # a batch: validation must fit wherever training does
 
 
@@ -49,7 +51,7 @@ def translations(model: Seq2Seq, tokenizers: Tokenizers, texts: Sequence[str], d
 
 def quality(
     model: Seq2Seq, prepared: Prepared, settings: ValidationSettings, device: torch.device
-) -> tuple[dict[str, float], tuple[tuple[str, str, str], ...]]:
+) -> tuple[dict[str, float], Samples]:
     """Scores by name, and sample translations. Training mode is put back."""
     training = model.training
     model.eval()
