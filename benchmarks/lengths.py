@@ -16,6 +16,8 @@ import time
 from pathlib import Path
 from typing import Any
 
+from softgaze.evaluation.why.growth import FITTED, exponent
+
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096)
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "rnn": ("rnn", {}),
@@ -26,7 +28,6 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "transformer, reach 64": ("transformer", {"positions": "rotary", "reach": 64}),
 }
 WORDS, MEMORY, SECONDS = 2000, 12 * 2**30, 120  # limits of one measurement
-FITTED = 3  # points
 
 
 def measure(arch: str, options: dict[str, Any], length: int, threads: int) -> dict[str, float]:
@@ -75,15 +76,6 @@ def measure_alone(name: str, length: int, threads: int) -> dict[str, float] | st
     return found
 
 
-def exponent(lengths: list[int], values: list[float]) -> float:
-    """The slope of the least-squares line through the logarithms."""
-    across, up = [math.log(each) for each in lengths], [math.log(max(each, 1e-9)) for each in values]
-    middle, level = sum(across) / len(across), sum(up) / len(up)
-    return sum((x - middle) * (y - level) for x, y in zip(across, up, strict=True)) / sum(
-        (x - middle) ** 2 for x in across
-    )
-
-
 def table(title: str, rows: dict[str, list[dict[str, float] | str]], key: str, scale: float, lengths: list[int]) -> str:
     """One quantity: a row for each case, a column for each length, and the exponent."""
     lines = [f"### {title}", "", "| | " + " | ".join(f"{each:,}" for each in lengths) + " | exponent |"]
@@ -91,7 +83,7 @@ def table(title: str, rows: dict[str, list[dict[str, float] | str]], key: str, s
     for name, found in rows.items():
         cells = [each if isinstance(each, str) else f"{each[key] * scale:,.0f}" for each in found]
         fit = [(length, each[key]) for length, each in zip(lengths, found, strict=True) if not isinstance(each, str)]
-        slope = exponent(*map(list, zip(*fit[-FITTED:], strict=True))) if len(fit) >= FITTED else math.nan
+        slope = exponent(*zip(*fit, strict=True)) if len(fit) >= FITTED else math.nan
         lines.append(f"| {name} | " + " | ".join(cells) + f" | {slope:.2f} |")
     return "\n".join(lines)
 

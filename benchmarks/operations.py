@@ -11,10 +11,9 @@ from itertools import islice
 
 import torch
 import torch.nn.functional as F
-from torch.nn.attention import SDPBackend, sdpa_kernel
-from torch.utils.flop_counter import FlopCounterMode
 
 from benchmarks.peers.job import Job
+from softgaze.evaluation.why.operations import count
 from softgaze.models.base import Seq2Seq
 from softgaze.symbols import PAD
 from softgaze.training.loss import Pairs, collate
@@ -26,19 +25,17 @@ PATIENCE = 0.5  # seconds for one product
 
 
 def operations(model: Seq2Seq, pairs: Pairs) -> int:
-    """Multiplications and additions of one forward and backward pass over a batch, in matrix products alone.
+    """Multiplications and additions of one forward and backward pass over a batch, in matrix products alone."""
 
-    Attention takes the plain path, whose products the counter sees; inside a fused kernel it is blind. So the count
-    belongs to the model, not to how it is computed: what an implementation computes twice does not count twice.
-    """
-    counter = FlopCounterMode(display=False)
-    with sdpa_kernel(SDPBackend.MATH), counter:
+    def run() -> None:
         features = model.decode(model.encode(pairs.source), pairs.target)
         real = pairs.wanted != PAD
         loss = F.cross_entropy(model.output(features[real]), pairs.wanted[real])
         loss.backward()  # type: ignore[no-untyped-call]
+
+    counted = count(run)
     model.zero_grad(set_to_none=True)
-    return counter.get_total_flops()
+    return sum(counted.values())
 
 
 def per_token(job: Job) -> float:

@@ -1,16 +1,10 @@
-"""The fit and the table; one real measurement, whose speed nobody asserts."""
+"""The table; one real measurement, whose speed nobody asserts."""
 
 import math
 
 import pytest
 
-from benchmarks.lengths import CASES, exponent, measure, table
-
-
-@pytest.mark.parametrize("power", [0.0, 1.0, 2.0])
-def test_the_exponent_of_a_power_is_that_power(power):
-    lengths = [64, 128, 256]
-    assert exponent(lengths, [3 * length**power for length in lengths]) == pytest.approx(power)
+from benchmarks.lengths import CASES, measure, table
 
 
 def test_what_could_not_be_measured_is_said_and_not_fitted():

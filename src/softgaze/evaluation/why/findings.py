@@ -1,0 +1,97 @@
+"""What the table says in sentences: where theory and what was found differ and why, and where two kinds change places.
+
+Every reason is made of numbers of the study.
+"""
+
+from softgaze.evaluation.why.growth import crossing, exponent
+from softgaze.evaluation.why.layers import HEADS, Recurrence, SelfAttention
+from softgaze.evaluation.why.study import QUANTITIES, Growth, Point, Quantity, Study, size_of
+
+FLOAT = 4  # bytes
+
+
+def differences(study: Study) -> list[str]:
+    """A sentence for each exponent that is not the one of the theory."""
+    return [told(study, growth) for growth in study.growths() if growth.differs]
+
+
+def told(study: Study, growth: Growth) -> str:
+    """What differs, by how much, and what the numbers say about it."""
+    points = study.along(growth.kind, growth.letter)
+    names = f"{growth.kind.name}, {growth.quantity.name}"
+    power, theory = (f"{growth.letter}^{number:.2f}" for number in (growth.found, growth.theory))
+    reason = REASONS.get(growth.quantity.key, by_ends)
+    return f"{names}: {power}, theory {theory} — {reason(points, growth)}"
+
+
+def by_part(points: list[Point], growth: Growth) -> str:
+    """Operations: which share of them grows how."""
+    last = points[-1]
+    shares = [
+        f"{number / last.operations:.0%} are {name}, {growth.letter}^{power_of_part(points, name, growth.letter):.2f}"
+        for name, number in last.parts.items()
+    ]
+    return f"at {place(last, growth.letter)} " + "; ".join(shares)
+
+
+def power_of_part(points: list[Point], name: str, letter: str) -> float:
+    """How one part of the operations grows."""
+    return exponent([size_of(point, letter) for point in points], [point.parts[name] for point in points])
+
+
+def by_rate(points: list[Point], growth: Growth) -> str:
+    """Time: how the operations grow, and how long a million of them takes."""
+    first, last = points[0], points[-1]
+    counted = exponent([size_of(point, growth.letter) for point in points], [point.operations for point in points])
+    rates = [f"{1e9 * each.seconds / each.operations:.3g} ms at {place(each, growth.letter)}" for each in (first, last)]
+    return f"the counted operations grow as {growth.letter}^{counted:.2f}, and a million takes {' and '.join(rates)}"
+
+
+def by_weights(points: list[Point], growth: Growth) -> str:
+    """Memory: whether the weights of every position for every other can have been there at all."""
+    last = points[-1]
+    weights = HEADS * last.length**2 * FLOAT
+    if growth.kind is not SelfAttention or weights < last.held:
+        return by_ends(points, growth)
+    return (
+        f"{HEADS} × n × n weights would be {weights / 2**20:,.1f} MiB at n = {last.length:,}, and no more than "
+        f"{last.held / 2**20:,.1f} MiB were held: the fused kernel never has them all"
+    )
+
+
+def by_ends(points: list[Point], growth: Growth) -> str:
+    """The smallest and the largest."""
+    quantity = growth.quantity
+    ends = [f"{amount(quantity, each)} at {place(each, growth.letter)}" for each in (points[0], points[-1])]
+    return f"from {' to '.join(ends)}"
+
+
+REASONS = {"operations": by_part, "seconds": by_rate, "bytes": by_weights}
+
+
+def place(point: Point, letter: str) -> str:
+    """Where on its row a point stands."""
+    return f"{letter} = {size_of(point, letter):,}"
+
+
+def amount(quantity: Quantity, point: Point) -> str:
+    """A value with its unit."""
+    return f"{quantity.value(point) * quantity.scale:,.3g} {quantity.unit}".strip()
+
+
+def crossings(study: Study) -> list[str]:
+    """From which length on self-attention costs more than recurrence, in operations and in time."""
+    return [crossed(study, quantity) for quantity in QUANTITIES if quantity.key in ("operations", "seconds")]
+
+
+def crossed(study: Study, quantity: Quantity) -> str:
+    """One of them."""
+    attention, recurrence = (
+        [quantity.value(point) for point in study.along(kind, "n")] for kind in (SelfAttention, Recurrence)
+    )
+    name = {"operations": "fewer operations", "seconds": "less time"}[quantity.key]
+    found = crossing(study.lengths, attention, recurrence)
+    if found is not None:
+        return f"self-attention needs {name} than recurrence up to n ≈ {found:,.0f} (d = {study.width:,})"
+    everywhere = "at every length" if attention[-1] <= recurrence[-1] else "at no length"
+    return f"self-attention needs {name} than recurrence {everywhere} measured (d = {study.width:,})"

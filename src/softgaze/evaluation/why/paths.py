@@ -1,0 +1,47 @@
+"""How far a signal travels: layers or cells it must cross from one position to another, found by sending one.
+
+A position is changed, the layer is applied once, and whoever changed with it has heard. Those who have heard are changed
+in turn before the next application, with everything else drawn afresh, so that no signal is too weak to be seen.
+"""
+
+import torch
+from torch import Tensor
+
+from softgaze.evaluation.why.layers import HEADS, Layer
+
+WIDTH = 2 * HEADS  # of the vectors that are sent; how wide they are changes no path
+SILENCE = 1e-9  # differences up to this are rounding
+
+
+def longest_path(kind: type[Layer], length: int) -> int:
+    """The most applications before somebody hears of the first position; farthest from it is the last."""
+    return max(depth for depth in heard(kind, length, 0) if depth is not None)
+
+
+@torch.no_grad()
+def heard(kind: type[Layer], length: int, start: int) -> list[int | None]:
+    """For each position, after how many applications it first depends on the input at `start`; None if it never does.
+
+    Applications of a stack are its layers, those of a recurrence its cells.
+    """
+    depths: list[int | None] = [None] * length
+    for number in range(length):
+        layer = kind(WIDTH, number).double()
+        before = torch.tensor([depth is not None for depth in depths])
+        inputs = torch.randn(length, WIDTH, dtype=torch.double)
+        carried = torch.randn_like(inputs) if number else None
+        here = torch.arange(length) == start
+        told = layer.step(changed(inputs, here), None if carried is None else changed(carried, before))
+        untold = layer.step(inputs[None], None if carried is None else carried[None])
+        differs = ((told - untold)[0].abs() > SILENCE).any(-1)
+        news = (differs & ~before).nonzero().flatten().tolist()
+        for place in news:
+            depths[place] = number + 1
+        if not news:
+            break
+    return depths
+
+
+def changed(vectors: Tensor, places: Tensor) -> Tensor:
+    """As a batch of one, with other vectors at some places."""
+    return torch.where(places[:, None], torch.randn_like(vectors), vectors)[None]
