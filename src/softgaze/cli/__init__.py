@@ -20,6 +20,7 @@ COMMANDS = (
     "train",
     "translate",
     "evaluate",
+    "why",
     "align",
     "explain",
     "info",

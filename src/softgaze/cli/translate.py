@@ -179,8 +179,8 @@ def writer(path: Path | None) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def progress(total: int | None, *, shown: object = True) -> Iterator[Callable[[int], None] | None]:
-    """Lines done, lines a second and the time left, on stderr, if it is a terminal and nothing else goes there."""
+def progress(total: int | None, *, shown: object = True, noun: str = "lines") -> Iterator[Callable[[int], None] | None]:
+    """How much is done, how fast, and the time left, on stderr, if it is a terminal and nothing else goes there."""
     if not shown or not sys.stderr.isatty():
         yield None
         return
@@ -191,11 +191,11 @@ def progress(total: int | None, *, shown: object = True) -> Iterator[Callable[[i
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(elapsed_when_finished=True))
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task, began = bars.add_task("0 lines", total=total), monotonic()
+        task, began = bars.add_task(f"0 {noun}", total=total), monotonic()
 
         def advance(lines: int) -> None:
             done = bars.tasks[0].completed + lines
             rate = done / max(monotonic() - began, 1e-9)
-            bars.update(task, advance=lines, description=f"{done:,.0f} lines, {rate:,.1f} lines/s")
+            bars.update(task, advance=lines, description=f"{done:,.0f} {noun}, {rate:,.1f} {noun}/s")
 
         yield advance

@@ -26,15 +26,15 @@ def told(study: Study, growth: Growth) -> str:
 
 def by_part(points: list[Point], growth: Growth) -> str:
     """Operations: which share of them grows how."""
-    last = points[-1]
+    last, letter = points[-1], growth.letter
     shares = [
-        f"{number / last.operations:.0%} are {name}, {growth.letter}^{power_of_part(points, name, growth.letter):.2f}"
+        f"{100 * number / last.operations:.0f} % are {name} ({letter}^{part_power(points, name, letter):.2f})"
         for name, number in last.parts.items()
     ]
-    return f"at {place(last, growth.letter)} " + "; ".join(shares)
+    return f"at {place(last, letter)}, " + " and ".join(shares)
 
 
-def power_of_part(points: list[Point], name: str, letter: str) -> float:
+def part_power(points: list[Point], name: str, letter: str) -> float:
     """How one part of the operations grows."""
     return exponent([size_of(point, letter) for point in points], [point.parts[name] for point in points])
 
@@ -60,10 +60,13 @@ def by_weights(points: list[Point], growth: Growth) -> str:
 
 
 def by_ends(points: list[Point], growth: Growth) -> str:
-    """The smallest and the largest."""
+    """The smallest and the largest, and what would be left of a straight line through the last two at size 0."""
     quantity = growth.quantity
     ends = [f"{amount(quantity, each)} at {place(each, growth.letter)}" for each in (points[0], points[-1])]
-    return f"from {' to '.join(ends)}"
+    (narrow, low), (wide, high) = ((size_of(each, growth.letter), quantity.value(each)) for each in points[-2:])
+    fixed = low - narrow * (high - low) / (wide - narrow)
+    rest = f"; about {written(quantity, fixed)} of it do not grow with {growth.letter}" if fixed > 0 else ""
+    return f"from {' to '.join(ends)}{rest}"
 
 
 REASONS = {"operations": by_part, "seconds": by_rate, "bytes": by_weights}
@@ -75,8 +78,18 @@ def place(point: Point, letter: str) -> str:
 
 
 def amount(quantity: Quantity, point: Point) -> str:
+    """What a point has of a quantity."""
+    return written(quantity, quantity.value(point))
+
+
+def written(quantity: Quantity, value: float) -> str:
     """A value with its unit."""
-    return f"{quantity.value(point) * quantity.scale:,.3g} {quantity.unit}".strip()
+    return f"{short(value * quantity.scale)} {quantity.unit}".strip()
+
+
+def short(number: float) -> str:
+    """Three digits, or all of a whole number: 0.0042, 1.27, 34.5, 9,219."""
+    return f"{number:,.0f}" if abs(number) >= 100 or number == int(number) else f"{number:.3g}"
 
 
 def crossings(study: Study) -> list[str]:

@@ -63,9 +63,7 @@ class SelfAttention(Layer):
     """Every position looks at every other."""
 
     name = "self-attention"
-    theory = Theory(
-        Law("n²·d", lambda n, d: n**2 * d), CONSTANT, CONSTANT, Law(f"{HEADS}·n²", lambda n, d: HEADS * n**2)
-    )
+    theory = Theory(Law("n²·d", lambda n, d: n**2 * d), CONSTANT, CONSTANT, Law("h·n²", lambda n, d: HEADS * n**2))
 
     def __init__(self, width: int, number: int = 0) -> None:
         super().__init__(width)

@@ -50,7 +50,8 @@ def most_held(layer: Layer, vectors: Tensor) -> int:
     What a kernel takes for itself and gives back before it ends is not seen.
     """
     training_pass(layer, vectors)  # from now on there are gradients to add to
-    with Held(owned(layer, vectors)) as held:
+    held = Held(owned(layer, vectors))
+    with held:
         training_pass(layer, vectors)
     return held.most
 
@@ -63,12 +64,13 @@ def owned(layer: Layer, vectors: Tensor) -> Iterator[Tensor]:
             yield each.grad
 
 
-class Held(TorchDispatchMode):
+class Held(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Adds up the memory of all tensors that are alive, and remembers the most."""
 
     def __init__(self, not_counted: Iterable[Tensor]) -> None:
-        super().__init__()
-        self.now = self.most = 0
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.now: int = 0
+        self.most: int = 0
         self.known = {each.untyped_storage()._cdata for each in not_counted}
 
     def __torch_dispatch__(self, operator: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:

@@ -50,16 +50,16 @@ def longest_chain(run: Callable[[Tensor], Tensor], vectors: Tensor) -> int:
     Found in the graph of the run itself. torch's GRU on a CPU is a loop over cells, which the graph shows; attention
     takes the plain path.
     """
-    with sdpa_kernel(SDPBackend.MATH), Chain(vectors) as chain:
-        output = run(vectors)
-    return chain.depth(output)
+    chain = Chain(vectors)
+    with sdpa_kernel(SDPBackend.MATH), chain:
+        return chain.depth(run(vectors))
 
 
-class Chain(TorchDispatchMode):
+class Chain(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Knows of every tensor how many operations lie between the input and it; what is no part of that has no depth."""
 
     def __init__(self, vectors: Tensor) -> None:
-        super().__init__()
+        super().__init__()  # type: ignore[no-untyped-call]
         self.depths = {id(vectors): 0}
         self.kept = [vectors]  # so that no number of a tensor is given to another
 

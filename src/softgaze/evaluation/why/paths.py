@@ -1,7 +1,7 @@
 """How far a signal travels: layers or cells it must cross from one position to another, found by sending one.
 
-A position is changed, the layer is applied once, and whoever changed with it has heard. Those who have heard are changed
-in turn before the next application, with everything else drawn afresh, so that no signal is too weak to be seen.
+A position is changed, the layer is applied once, and whoever changed with it has heard. Those who have heard are
+changed in turn before the next application, all else drawn afresh, so that no signal is too weak to be seen.
 """
 
 import torch

@@ -210,8 +210,6 @@ class Study:
 
     def to_dict(self) -> dict[str, Any]:
         """For JSON."""
-        from softgaze.evaluation.why.findings import crossings, differences
-
         return {
             "lengths": list(self.lengths),
             "widths": list(self.widths),
@@ -223,8 +221,6 @@ class Study:
             "torch": torch.__version__,
             "points": [point.to_dict() for point in self.points],
             "growth": [growth.to_dict() for growth in self.growths()],
-            "differences": differences(self),
-            "crossings": crossings(self),
         }
 
 
@@ -245,8 +241,8 @@ def sizes(lengths: Sequence[int], widths: Sequence[int]) -> list[tuple[int, int]
 
 
 def steps(lengths: Sequence[int], widths: Sequence[int], rounds: int) -> int:
-    """How often `study` says that it is further: once for a point counted, and once for each time it is measured."""
-    return len(KINDS) * len(sizes(lengths, widths)) * (1 + rounds)
+    """How often `study` says that it is further: for each path, each point that is counted and each time measured."""
+    return len(KINDS) * (len(lengths) + len(sizes(lengths, widths)) * (1 + rounds))
 
 
 def study(
@@ -261,7 +257,7 @@ def study(
     cases = [(kind, length, width) for kind in KINDS for length, width in sizes(lengths, widths)]
     layers = [kind(width, 1) for kind, _, width in cases]
     inputs = [torch.randn(1, length, width, requires_grad=True) for _, length, width in cases]
-    paths = {(kind, length): longest_path(kind, length) for kind in KINDS for length in lengths}
+    paths = all_paths(lengths, advance)
     counted = []
     for layer, vectors in zip(layers, inputs, strict=True):
         with torch.no_grad():
@@ -275,6 +271,16 @@ def study(
         for (kind, length, width), (operations, chain, held), own in zip(cases, counted, times, strict=True)
     )
     return Study(points, tuple(sorted(lengths)), tuple(sorted(widths)), rounds)
+
+
+def all_paths(lengths: Sequence[int], advance: Advance) -> dict[tuple[type[Layer], int], int]:
+    """For each kind and length; no path depends on the width."""
+    found = {}
+    for kind in KINDS:
+        for length in lengths:
+            found[kind, length] = longest_path(kind, length)
+            advance()
+    return found
 
 
 def check_sizes(lengths: Sequence[int], widths: Sequence[int]) -> None:

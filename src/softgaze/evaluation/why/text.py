@@ -1,0 +1,130 @@
+"""The findings as a terminal shows them. Counts nothing and fits nothing."""
+
+from collections.abc import Sequence
+from textwrap import wrap
+
+from softgaze.evaluation.why.dependence import MEASURES, Dependence
+from softgaze.evaluation.why.findings import crossings, differences, short
+from softgaze.evaluation.why.layers import HEADS, KERNEL, REACH, Layer
+from softgaze.evaluation.why.study import QUANTITIES, Growth, Point, Quantity, Study
+from softgaze.gaze.lettering import clean, cut
+
+DIFFERS = "≠"
+WIDTH = 110  # of sentences; the tables are about as wide
+LONGEST = 30  # em of a model's name
+
+Rows = Sequence[Sequence[str]]
+
+
+def study_text(study: Study) -> str:
+    """The paper's table with what was found, all numbers, what the columns mean, and where theory does not hold."""
+    blocks = [heading(study), columns(summary(study))]
+    blocks += [columns([header(study, quantity), *rows(study, quantity)]) for quantity in QUANTITIES]
+    blocks.append(meanings())
+    differing = differences(study)
+    if differing:
+        lines = [wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ") for line in differing]
+        blocks.append("\n".join(["Where theory and fit differ", *(each for line in lines for each in line)]))
+    return "\n\n".join([*blocks, "\n".join(crossings(study))])
+
+
+def heading(study: Study) -> str:
+    """What was looked at, and how."""
+    threads = f"{study.threads} {'thread' if study.threads == 1 else 'threads'}"
+    return (
+        f"One layer of each kind: n positions of width d; {HEADS} heads (h), kernel {KERNEL} (k), reach {REACH} (r)\n"
+        f"{threads}, {study.rounds} rounds; left of │ d = {study.width:,}, right of it n = {max(study.lengths):,}\n"
+        f"exponents are fitted to the largest sizes; {DIFFERS} where theory has another"
+    )
+
+
+def summary(study: Study) -> Rows:
+    """Two lines a kind: how each quantity grows, and how it should."""
+    lines = [["", *(quantity.name for quantity in QUANTITIES)]]
+    for kind in study.kinds:
+        lines.append([kind.name, *(powers(study, kind, quantity) for quantity in QUANTITIES)])
+        lines.append(["  theory", *(quantity.law(kind).formula for quantity in QUANTITIES)])
+    return lines
+
+
+def powers(study: Study, kind: type[Layer], quantity: Quantity) -> str:
+    """`n^1.66≠ d^1.21≠`."""
+    return " ".join(power(study.growth(kind, quantity, letter)) for letter in "nd"[: 1 + quantity.by_width])
+
+
+def power(growth: Growth) -> str:
+    """One exponent; not −0.00."""
+    return f"{growth.letter}^{growth.found + 0.0:.2f}{DIFFERS if growth.differs else ''}"
+
+
+def header(study: Study, quantity: Quantity) -> list[str]:
+    """Lengths, then widths."""
+    line = [quantity.titled(), *(f"n={length:,}" for length in study.lengths)]
+    return [*line, "│", *(f"d={width:,}" for width in study.widths)] if quantity.by_width else line
+
+
+def rows(study: Study, quantity: Quantity) -> Rows:
+    """A line a kind; what stands left is at the middle width, right at the longest length."""
+
+    def numbers(points: Sequence[Point]) -> list[str]:
+        return [short(quantity.value(point) * quantity.scale) for point in points]
+
+    lines = []
+    for kind in study.kinds:
+        line = [kind.name, *numbers(study.along(kind, "n"))]
+        lines.append([*line, "│", *numbers(study.along(kind, "d"))] if quantity.by_width else line)
+    return lines
+
+
+def meanings() -> str:
+    """A line for each quantity."""
+    return columns([[quantity.name, quantity.meaning] for quantity in QUANTITIES], right=False)
+
+
+def columns(lines: Rows, *, right: bool = True) -> str:
+    """Cells under each other, numbers to the right."""
+    widths = [max(map(len, cells)) for cells in zip(*lines, strict=True)]
+    return "\n".join(
+        "  ".join(
+            f"{cell:>{width}}" if right and place else f"{cell:<{width}}"
+            for place, (cell, width) in enumerate(zip(line, widths, strict=True))
+        ).rstrip()
+        for line in lines
+    )
+
+
+# --- trained models ---------------------------------------------------------------------------------------------
+
+
+def dependence_text(found: Sequence[Dependence], sentences: int) -> str:
+    """For each measure a table: models down, distances across."""
+    blocks = [
+        f"How strongly output words depend on source words, by how far apart they are ({sentences:,} sentence pairs)",
+        *(measured(found, measure) for measure in MEASURES),
+        columns([*{**MEASURES, "distance": DISTANCE, "far ÷ near": FAR_TO_NEAR}.items()], right=False),
+    ]
+    return "\n\n".join(blocks)
+
+
+DISTANCE = "words from a source word to the output word that depends on it most, the output written after the source"
+FAR_TO_NEAR = "the farthest stretch as a share of the nearest, with its 95 % band; 1: distance does not matter"
+
+
+def measured(found: Sequence[Dependence], measure: str) -> str:
+    """One measure."""
+    own = [each for each in found if each.measure == measure]
+    labels = {stretch.low: f"{stretch.low}–{stretch.high}" for each in own for stretch in each.stretches}
+    lows = sorted({stretch.low for each in own for stretch in each.stretches})
+    lines = [[f"{measure}, by distance", *(labels[low] for low in lows), "far ÷ near"]]
+    for each in own:
+        strengths = {stretch.low: f"{stretch.strength.score:.2f}" for stretch in each.stretches}
+        share = each.far_to_near
+        band = f"{share.score:.2f} ({share.low:.2f}–{share.high:.2f})"
+        lines.append([named(each), *(strengths.get(low, "") for low in lows), band])
+    return columns(lines)
+
+
+def named(dependence: Dependence) -> str:
+    """A model with its arch."""
+    name = clean(cut(dependence.model, LONGEST))
+    return name if name == dependence.arch else f"{name} ({dependence.arch})"
