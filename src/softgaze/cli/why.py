@@ -153,7 +153,7 @@ def load_all(models: Sequence[Path], device: str) -> "dict[str, Translator]":
     from softgaze.errors import UsageError
     from softgaze.translator import load
 
-    short = [path.resolve().name for path in models]
+    short = [path.name or path.resolve().name for path in models]
     names = short if len(set(short)) == len(short) else [str(path) for path in models]
     translators = {name: load(path, device) for name, path in zip(names, models, strict=True)}
     about = [each.bundle.description for each in translators.values()]

@@ -57,7 +57,7 @@ class Dependence:
     arch: str
     measure: str
     needs: tuple[Need, ...]
-    edges: tuple[int, ...]  # of distances; the same for all models
+    edges: tuple[int, ...]  # where stretches of distances end, but for the last; the same for all models
 
     @cached_property
     def stretches(self) -> list[Stretch]:
@@ -115,12 +115,18 @@ def dependences(
         for measure, matrices in matrices_of(translator, pairs).items():
             found[name, measure] = tuple(needs_of(matrices))
         advance()
-    everywhere = sorted(need.distance for needs in found.values() for need in needs)
-    edges = tuple(automatic_edges(everywhere[:: len(found)]))  # a usual model's distances: stretches have enough words
+    edges = common_edges([[need.distance for need in needs] for needs in found.values()])
     return [
         Dependence(name, translators[name].bundle.description.arch, measure, needs, edges)
         for (name, measure), needs in found.items()
     ]
+
+
+def common_edges(distances: Sequence[Sequence[int]]) -> tuple[int, ...]:
+    """Ends of stretches that have enough words in a usual model; the last stretch has no end but that of the text."""
+    usual = sorted(distance for own in distances for distance in own)[:: len(distances)]
+    *ends, last = automatic_edges(usual)
+    return tuple(ends or [last])
 
 
 def matrices_of(translator: Translator, pairs: Sequence[Pair]) -> dict[str, list[Matrix]]:

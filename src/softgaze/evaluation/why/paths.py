@@ -18,28 +18,35 @@ def longest_path(kind: type[Layer], length: int) -> int:
     return max(depth for depth in heard(kind, length, 0) if depth is not None)
 
 
-@torch.no_grad()
 def heard(kind: type[Layer], length: int, start: int) -> list[int | None]:
     """For each position, after how many applications it first depends on the input at `start`; None if it never does.
 
-    Applications of a stack are its layers, those of a recurrence its cells.
+    Applications of a stack are its layers, those of a recurrence its cells. A layer that would bring no news, since it
+    reaches beyond the ends, is left out, and the stack begins anew above.
     """
     depths: list[int | None] = [None] * length
-    for number in range(length):
-        layer = kind(WIDTH, number).double()
+    applied = number = 0
+    while True:
         before = torch.tensor([depth is not None for depth in depths])
-        inputs = torch.randn(length, WIDTH, dtype=torch.double)
-        carried = torch.randn_like(inputs) if number else None
-        here = torch.arange(length) == start
-        told = layer.step(changed(inputs, here), None if carried is None else changed(carried, before))
-        untold = layer.step(inputs[None], None if carried is None else carried[None])
-        differs = ((told - untold)[0].abs() > SILENCE).any(-1)
-        news = (differs & ~before).nonzero().flatten().tolist()
-        for place in news:
-            depths[place] = number + 1
-        if not news:
-            break
-    return depths
+        news = told(kind(WIDTH, number).double(), before, start) & ~before
+        if bool(news.any()):
+            applied, number = applied + 1, number + 1
+            depths = [applied if new else depth for new, depth in zip(news.tolist(), depths, strict=True)]
+        elif number:
+            number = 0
+        else:
+            return depths
+
+
+@torch.no_grad()
+def told(layer: Layer, before: Tensor, start: int) -> Tensor:
+    """Which positions one application makes depend on `start`, given those that do already; all are (N,)."""
+    inputs = torch.randn(len(before), WIDTH, dtype=torch.double)
+    carried = torch.randn_like(inputs) if bool(before.any()) else None
+    here = torch.arange(len(before)) == start
+    other = layer.step(changed(inputs, here), None if carried is None else changed(carried, before))
+    same = layer.step(inputs[None], None if carried is None else carried[None])
+    return ((other - same)[0].abs() > SILENCE).any(-1)
 
 
 def changed(vectors: Tensor, places: Tensor) -> Tensor:

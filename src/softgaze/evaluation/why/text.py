@@ -1,6 +1,8 @@
 """The findings as a terminal shows them. Counts nothing and fits nothing."""
 
+from bisect import bisect_left
 from collections.abc import Sequence
+from itertools import pairwise
 from textwrap import wrap
 
 from softgaze.evaluation.why.dependence import MEASURES, Dependence
@@ -113,15 +115,19 @@ FAR_TO_NEAR = "the farthest stretch as a share of the nearest, with its 95 % ban
 def measured(found: Sequence[Dependence], measure: str) -> str:
     """One measure."""
     own = [each for each in found if each.measure == measure]
-    labels = {stretch.low: f"{stretch.low}–{stretch.high}" for each in own for stretch in each.stretches}
-    lows = sorted({stretch.low for each in own for stretch in each.stretches})
-    lines = [[f"{measure}, by distance", *(labels[low] for low in lows), "far ÷ near"]]
+    lines = [[f"{measure}, by distance", *ranges(own[0].edges), "far ÷ near"]]
     for each in own:
-        strengths = {stretch.low: f"{stretch.strength.score:.2f}" for stretch in each.stretches}
+        strengths = [""] * (len(each.edges) + 1)  # a model may have no word in a stretch
+        for stretch in each.stretches:
+            strengths[bisect_left(each.edges, stretch.low)] = f"{stretch.strength.score:.2f}"
         share = each.far_to_near
-        band = f"{share.score:.2f} ({share.low:.2f}–{share.high:.2f})"
-        lines.append([named(each), *(strengths.get(low, "") for low in lows), band])
+        lines.append([named(each), *strengths, f"{share.score:.2f} ({share.low:.2f}–{share.high:.2f})"])
     return columns(lines)
+
+
+def ranges(edges: Sequence[int]) -> list[str]:
+    """`1–5`, `6–10`, `11+`."""
+    return [*(f"{before + 1}–{edge}" for before, edge in pairwise([0, *edges])), f"{edges[-1] + 1}+"]
 
 
 def named(dependence: Dependence) -> str:
