@@ -8,7 +8,7 @@ import pytest
 
 from softgaze.errors import UsageError
 from softgaze.evaluation.why.chart import study_chart
-from softgaze.evaluation.why.findings import crossings, differences, short
+from softgaze.evaluation.why.findings import caution, crossings, differences, short
 from softgaze.evaluation.why.layers import KINDS, Recurrence, SelfAttention, WindowedAttention
 from softgaze.evaluation.why.study import QUANTITIES, Point, Study, check_sizes, sizes, steps, study
 from softgaze.evaluation.why.text import study_text
@@ -82,6 +82,13 @@ def test_times_that_scatter_around_theory_do_not_differ_from_it():
         for point in base.points
     )
     assert differences(replace(base, points=points)) == []
+
+
+def test_a_busy_machine_is_told_and_a_quiet_one_is_not():
+    base = ideal()
+    busy = tuple(replace(point, times=(point.seconds, 4 * point.seconds)) for point in base.points)
+    assert caution(base) == []
+    assert "4.0 times as long" in study_text(replace(base, points=busy))
 
 
 def test_the_real_layers_differ_from_theory_where_the_paper_leaves_something_out(small):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from softgaze.evaluation.chart import apart, colour, corners, marker
 from softgaze.evaluation.why.dependence import MEASURES, Dependence, Stretch
-from softgaze.evaluation.why.findings import short
+from softgaze.evaluation.why.findings import caution, short
 from softgaze.evaluation.why.layers import HEADS, KERNEL, REACH, Layer
 from softgaze.evaluation.why.study import QUANTITIES, Quantity, Study
 from softgaze.evaluation.why.text import DISTANCE, named, powers
@@ -95,12 +95,15 @@ class Panel:
 def study_chart(study: Study) -> str:
     """An SVG of everything against the length."""
     panels = [study_panel(study, quantity) for quantity in QUANTITIES]
+    low, *_, high = study.widths
     notes = [
         f"one layer of each kind: width d = {study.width:,}, {HEADS} heads, kernel {KERNEL}, reach {REACH}",
         "both axes are logarithmic: a power of n is a straight line, its exponent the slope",
-        "dashed: the slope of the theory, where it is another than the one that was found",
+        f"n^… is fitted to the longest lengths, d^… to widths {low:,} to {high:,} at n = {max(study.lengths):,}",
+        "dashed, and ≠: theory has another slope than the one that was found",
         *(f"{quantity.name}: {quantity.meaning}" for quantity in QUANTITIES),
         f"measured on {study.threads} {'thread' if study.threads == 1 else 'threads'} in {study.rounds} rounds",
+        *caution(study),
     ]
     return drawing(panels, notes, title="What a layer costs, and how far a signal travels in it")
 

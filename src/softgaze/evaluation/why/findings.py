@@ -8,6 +8,7 @@ from softgaze.evaluation.why.layers import HEADS, Recurrence, SelfAttention
 from softgaze.evaluation.why.study import QUANTITIES, Growth, Point, Quantity, Study, size_of
 
 FLOAT = 4  # bytes
+CALM = 1.5  # times as long as in another round, which happens anywhere
 
 
 def differences(study: Study) -> list[str]:
@@ -90,6 +91,16 @@ def written(quantity: Quantity, value: float) -> str:
 def short(number: float) -> str:
     """Three digits, or all of a whole number: 0.0042, 1.27, 34.5, 9,219."""
     return f"{number:,.0f}" if abs(number) >= 100 or number == int(number) else f"{number:.3g}"
+
+
+def caution(study: Study) -> list[str]:
+    """Whether something else kept the machine busy meanwhile."""
+    if study.unrest <= CALM:
+        return []
+    return [
+        f"the same layer took up to {study.unrest:.1f} times as long in one round as in another: the machine was busy, "
+        "and times are rough; run it again when nothing else runs"
+    ]
 
 
 def crossings(study: Study) -> list[str]:

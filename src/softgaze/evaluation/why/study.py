@@ -180,6 +180,11 @@ class Study:
         """In the order of the table."""
         return list(dict.fromkeys(point.kind for point in self.points))
 
+    @property
+    def unrest(self) -> float:
+        """How many times as long the slowest round of a usual point took as its quickest: 1 on a quiet machine."""
+        return median(max(point.times) / min(point.times) for point in self.points)
+
     def along(self, kind: type[Layer], letter: str) -> list[Point]:
         """The points of a kind from short to long ("n"), or from narrow to wide ("d")."""
         own = [point for point in self.points if point.kind is kind]
@@ -218,6 +223,7 @@ class Study:
             "reach": REACH,
             "rounds": self.rounds,
             "threads": self.threads,
+            "unrest": self.unrest,
             "torch": torch.__version__,
             "points": [point.to_dict() for point in self.points],
             "growth": [growth.to_dict() for growth in self.growths()],

@@ -6,7 +6,7 @@ from itertools import pairwise
 from textwrap import wrap
 
 from softgaze.evaluation.why.dependence import MEASURES, Dependence
-from softgaze.evaluation.why.findings import crossings, differences, short
+from softgaze.evaluation.why.findings import caution, crossings, differences, short
 from softgaze.evaluation.why.layers import HEADS, KERNEL, REACH, Layer
 from softgaze.evaluation.why.study import QUANTITIES, Growth, Point, Quantity, Study
 from softgaze.gaze.lettering import clean, cut
@@ -27,7 +27,7 @@ def study_text(study: Study) -> str:
     if differing:
         lines = [wrap(line, WIDTH, initial_indent="  ", subsequent_indent="    ") for line in differing]
         blocks.append("\n".join(["Where theory and fit differ", *(each for line in lines for each in line)]))
-    return "\n\n".join([*blocks, "\n".join(crossings(study))])
+    return "\n\n".join([*blocks, "\n".join([*crossings(study), *caution(study)])])
 
 
 def heading(study: Study) -> str:
