@@ -17,7 +17,7 @@ ENDINGS = (".svg", ".json", ".txt", ".png", ".pdf")
 def why(
     models: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="[MODEL]...", help="Directories of trained models.", show_default=False),
+        typer.Argument(metavar="MODEL", help="Directories of trained models.", show_default=False),
     ] = None,
     test: Annotated[
         tuple[Path, Path] | None, typer.Option(metavar="SRC TGT", help="With MODELs: sentences and their translations.")
@@ -44,7 +44,8 @@ def why(
     are measured on the CPU, and each is held against the theory. Takes about a minute.
 
     With MODELs: how strongly an output word depends on a source word, by how many words lie between them: by the
-    gradient, and by what is lost when the word is left out.
+    gradient, and by what is lost when the word is left out. At most 100 of the pairs are asked about, as many long ones
+    as short ones.
     """
     from softgaze.cli.explain import check_output
     from softgaze.devices import need_torch

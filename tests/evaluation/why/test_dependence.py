@@ -2,6 +2,7 @@
 
 import json
 import xml.etree.ElementTree as ElementTree
+from dataclasses import replace
 
 import numpy
 import pytest
@@ -62,6 +63,14 @@ def test_what_falls_is_found_to_fall_by_as_much():
     assert planted(0.9).far_to_near.score == pytest.approx(0.9**15)
     means = [stretch.strength.score for stretch in planted(0.9).stretches]
     assert means == sorted(means, reverse=True)
+
+
+def test_a_single_stretch_is_not_compared_with_itself():
+    alone = Dependence("m", "rnn", "gradient", (Need(0, 1, 2.0),), (1,))
+    assert alone.far_to_near is None
+    assert alone.to_dict()["far_to_near"] is None
+    assert "—" in dependence_text([alone, replace(alone, measure="influence")], 1)
+    assert ElementTree.fromstring(dependence_chart([alone, replace(alone, measure="influence")], 1)) is not None
 
 
 def test_bands_hold_what_was_found(found):

@@ -10,7 +10,7 @@ from softgaze.evaluation.why.dependence import MEASURES, Dependence, Stretch
 from softgaze.evaluation.why.findings import caution, short
 from softgaze.evaluation.why.layers import HEADS, KERNEL, REACH, Layer
 from softgaze.evaluation.why.study import QUANTITIES, Quantity, Study
-from softgaze.evaluation.why.text import DISTANCE, named, powers
+from softgaze.evaluation.why.text import DISTANCE, named, pairs_of, powers
 from softgaze.gaze.colours import FAINT, INK, LINE
 from softgaze.gaze.drawing import element, picture, text, ticks
 from softgaze.gaze.lettering import width_of, wrapped
@@ -130,7 +130,7 @@ def dependence_chart(found: Sequence[Dependence], sentences: int) -> str:
     """An SVG of both measures against the distance."""
     panels = [dependence_panel([each for each in found if each.measure == measure], measure) for measure in MEASURES]
     notes = [
-        f"{sentences:,} sentence pairs; bands hold 95 % of resampled sets of them",
+        f"{pairs_of(sentences)}; bands hold 95 % of resampled sets of them",
         f"distance: {DISTANCE}",
         *(f"{name}: {meaning}" for name, meaning in MEASURES.items()),
         "beside each name: the farthest stretch as a share of the nearest; 1, distance does not matter",
@@ -141,12 +141,17 @@ def dependence_chart(found: Sequence[Dependence], sentences: int) -> str:
 def dependence_panel(found: Sequence[Dependence], measure: str) -> Panel:
     """One measure, a line for each model."""
     lines = [
-        Line(f"{named(each)}  {each.far_to_near.score:.2f}", number, [stretch_mark(one) for one in each.stretches])
-        for number, each in enumerate(found)
+        Line(labelled(each), number, [stretch_mark(one) for one in each.stretches]) for number, each in enumerate(found)
     ]
     highest = max(mark.high for line in lines for mark in line.marks)
     farthest = max(mark.across for line in lines for mark in line.marks)
     return Panel(measure, lines, Axis.linear(farthest), Axis.linear(highest), "distance, words")
+
+
+def labelled(dependence: Dependence) -> str:
+    """The name of a model and, where there is one, its share."""
+    share = dependence.far_to_near
+    return f"{named(dependence)}  {share.score:.2f}" if share else named(dependence)
 
 
 def stretch_mark(stretch: Stretch) -> Mark:

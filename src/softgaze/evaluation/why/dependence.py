@@ -69,9 +69,14 @@ class Dependence:
         ]
 
     @cached_property
-    def far_to_near(self) -> Estimate:
-        """The mean of the farthest stretch as a share of that of the nearest: 1, distance does not matter."""
+    def far_to_near(self) -> Estimate | None:
+        """The mean of the farthest stretch as a share of that of the nearest; None if there is but one.
+
+        At 1, distance does not matter.
+        """
         buckets = make_buckets([need.distance for need in self.needs], self.edges)
+        if len(buckets) < 2:
+            return None
         near, far = (resampled(self, each.members) for each in (buckets[0], buckets[-1]))
         return self.mean(far / near)
 
@@ -88,7 +93,7 @@ class Dependence:
             "measure": self.measure,
             "words": len(self.needs),
             "stretches": [{**each._asdict(), "strength": vars(each.strength)} for each in self.stretches],
-            "far_to_near": vars(self.far_to_near),
+            "far_to_near": vars(self.far_to_near) if self.far_to_near else None,
         }
 
 

@@ -101,11 +101,16 @@ def columns(lines: Rows, *, right: bool = True) -> str:
 def dependence_text(found: Sequence[Dependence], sentences: int) -> str:
     """For each measure a table: models down, distances across."""
     blocks = [
-        f"How strongly output words depend on source words, by how far apart they are ({sentences:,} sentence pairs)",
+        f"How strongly output words depend on source words, by how far apart they are ({pairs_of(sentences)})",
         *(measured(found, measure) for measure in MEASURES),
         columns([*{**MEASURES, "distance": DISTANCE, "far ÷ near": FAR_TO_NEAR}.items()], right=False),
     ]
     return "\n\n".join(blocks)
+
+
+def pairs_of(sentences: int) -> str:
+    """So many."""
+    return f"{sentences:,} sentence {'pair' if sentences == 1 else 'pairs'}"
 
 
 DISTANCE = "words from a source word to the output word that depends on it most, the output written after the source"
@@ -121,13 +126,15 @@ def measured(found: Sequence[Dependence], measure: str) -> str:
         for stretch in each.stretches:
             strengths[bisect_left(each.edges, stretch.low)] = f"{stretch.strength.score:.2f}"
         share = each.far_to_near
-        lines.append([named(each), *strengths, f"{share.score:.2f} ({share.low:.2f}–{share.high:.2f})"])
+        told = f"{share.score:.2f} ({share.low:.2f}–{share.high:.2f})" if share else "—"
+        lines.append([named(each), *strengths, told])
     return columns(lines)
 
 
 def ranges(edges: Sequence[int]) -> list[str]:
     """`1–5`, `6–10`, `11+`."""
-    return [*(f"{before + 1}–{edge}" for before, edge in pairwise([0, *edges])), f"{edges[-1] + 1}+"]
+    closed = [f"{before + 1}–{edge}" if edge > before + 1 else f"{edge}" for before, edge in pairwise([0, *edges])]
+    return [*closed, f"{edges[-1] + 1}+"]
 
 
 def named(dependence: Dependence) -> str:
