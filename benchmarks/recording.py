@@ -18,7 +18,8 @@ def measure(arch: str, size: str, rounds: int) -> dict[str, float]:
     """Seconds of a forward pass, of a recording and of a beam search, over the same batch."""
     import torch
 
-    from softgaze.gaze.watching import Recorder, Spoken, as_tensors
+    from softgaze.gaze.passages import Spoken
+    from softgaze.gaze.watching import Recorder, as_tensors
     from softgaze.models import build
     from softgaze.search import Rules, beam_search
 

@@ -14,6 +14,7 @@ from torch import Tensor, nn
 from softgaze.bundle import Bundle, Description, Tokenizers, save_bundle
 from softgaze.data.detector import Detector
 from softgaze.data.tokens import Tokenizer, train_tokenizer
+from softgaze.engines.torch import TorchEngine
 from softgaze.models.base import Advance, Memory, Seq2Seq, Source, Watch, choose
 from softgaze.translator import Translator
 
@@ -98,4 +99,4 @@ def copier(path: Path, **changes: Any) -> Translator:
     both = Tokenizers(tokenizer(), tokenizer())
     bundle = Bundle(path, describe(**changes), {}, {})
     bundle.__dict__["tokenizers"] = both  # where cached_property keeps what it would read from the disk
-    return Translator(bundle, Copier(len(tokenizer())), torch.device("cpu"))
+    return Translator(bundle, TorchEngine(Copier(len(tokenizer())), both, torch.device("cpu")))

@@ -7,7 +7,7 @@ import torch
 from torch import Tensor, nn
 
 from softgaze.attention import attend, padding_mask
-from softgaze.gaze.watching import Passage
+from softgaze.gaze.passages import Passage
 from softgaze.models.base import Advance, Memory, Seq2Seq, Source, Watch, choose, look_at
 
 STRENGTH = 0.5

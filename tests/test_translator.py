@@ -11,6 +11,7 @@ import softgaze
 from bundles import SMALL, copier, describe, lines, make_bundle, tiny_bundle, tokenizer
 from softgaze.bundle import ATTENTION, add_facts
 from softgaze.data.tokens import normalise
+from softgaze.engines.torch import position_limit
 from softgaze.errors import DataError, UsageError
 from softgaze.gaze import Choice, View
 from softgaze.gaze.words import END_MARK
@@ -25,7 +26,6 @@ from softgaze.translator import (
     best_combinations,
     halves,
     load,
-    position_limit,
     sentences,
     source_ids,
     split_text,

@@ -21,7 +21,7 @@ PUBLIC = {
     "beam_search": "softgaze.search",
     "greedy": "softgaze.search",
     "sample": "softgaze.search",
-    "Sampling": "softgaze.translator",
+    "Sampling": "softgaze.search.settings",
     "Translation": "softgaze.translator",
     "Translator": "softgaze.translator",
     "load": "softgaze.translator",

@@ -5,7 +5,7 @@ Imports torch only when weights are asked for.
 """
 
 import json
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -84,6 +84,7 @@ class Bundle:
     description: Description
     facts: dict[str, Any]  # how it was trained, and its scores
     files: dict[str, dict[str, Any]]  # name -> sha256, bytes
+    engine: dict[str, Any] = field(default_factory=lambda: {"name": "torch"})  # what it was exported to, and how
 
     @classmethod
     def open(cls, path: Path) -> "Bundle":
@@ -95,7 +96,13 @@ class Bundle:
             description = Description(**yaml.safe_load((path / CONFIG).read_text(encoding="utf-8")))
         except (OSError, TypeError, ValueError, yaml.YAMLError) as error:
             raise DataError(f"{path / CONFIG}: does not describe a model: {' '.join(str(error).split())}") from error
-        return cls(path, description, manifest["facts"], manifest["files"])
+        engine = {"engine": manifest["engine"]} if "engine" in manifest else {}
+        return cls(path, description, manifest["facts"], manifest["files"], **engine)
+
+    @property
+    def has_weights(self) -> bool:
+        """Whether torch can run it: an exported model need not have its weights beside it."""
+        return WEIGHTS in self.files or self.engine["name"] == "torch"
 
     @cached_property
     def tokenizers(self) -> Tokenizers:
@@ -122,6 +129,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
     try:
         manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
         version, _, _ = manifest["format"], manifest["files"], manifest["facts"]
+        _ = manifest.get("engine", {"name": ""})["name"]
     except FileNotFoundError:
         raise DataError(
             f"{path}: holds no {MANIFEST}, so it is no model (a run has one after its first validation)"

@@ -14,8 +14,18 @@ NAMES = ("auto", "cpu", "cuda", "mps")
 def need_torch() -> None:
     """Say how to install what the base install leaves out; found without importing it, which takes seconds."""
     for package in ("torch", "safetensors"):
-        if find_spec(package) is None:
-            raise ResourceError(f"this needs {package}, which is not installed; pip install 'softgaze[train]'")
+        need(package, "softgaze[train]")
+
+
+def need(package: str, install: str) -> None:
+    """A package must be there, or how to get it is said in one line."""
+    if find_spec(package) is None:
+        raise ResourceError(f"this needs {package}, which is not installed; pip install '{install}'")
+
+
+def has_torch() -> bool:
+    """Whether torch, and what reads its weights, are installed."""
+    return all(find_spec(package) is not None for package in ("torch", "safetensors"))
 
 
 def pick_device(name: str = "auto") -> "torch.device":

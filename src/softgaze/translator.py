@@ -10,23 +10,23 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import nlargest
-from itertools import islice, pairwise
+from itertools import accumulate, islice, pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, overload
 
-import numpy
-
-from softgaze.bundle import ATTENTION, Bundle, Description
-from softgaze.data.batches import cut_by_budget
+from softgaze.bundle import ATTENTION, Bundle
 from softgaze.data.tokens import Tokenizer, normalise
-from softgaze.devices import need_torch, pick_device
+from softgaze.devices import has_torch
+from softgaze.engines import Engine, Reading, open_engine
+from softgaze.engines.base import Ids
 from softgaze.errors import SoftgazeError, UsageError
 from softgaze.metrics import is_unspaced
+from softgaze.search.hypothesis import Hypothesis, hypothesis
+from softgaze.search.settings import Sampling, Search
 from softgaze.symbols import END
 
 if TYPE_CHECKING:
-    import torch
-
+    from softgaze.engines.torch import TorchEngine
     from softgaze.gaze import Alignment, Attention, Choice, Passage
     from softgaze.gaze.aligner import Aligner
     from softgaze.gaze.difference import Difference
@@ -35,8 +35,6 @@ if TYPE_CHECKING:
     from softgaze.gaze.tree import Beam, Log, Tried
     from softgaze.gaze.what_if import Change, HeadName, Question, Word
     from softgaze.models import Seq2Seq
-    from softgaze.search import Hypothesis, Rules
-    from softgaze.search.beam import Witness
     from softgaze.search.hypothesis import Considered
 
 WINDOW = 2048  # lines of a stream sorted by length together: enough for little padding, little enough to wait for
@@ -45,21 +43,10 @@ CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), " ")  # not text: l
 
 NOTHING_LOOKED = "the text is empty, or the model has no attention (arch rnn keeps the source in one vector)"
 
-Ids = tuple[int, ...]
 Progress = Callable[[int], None]  # told how many more texts are done
 
 
 # --- what can be asked for --------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Sampling:
-    """Draw each token instead of searching for the likeliest; the same seed draws the same text, in any batch."""
-
-    temperature: float = 1.0  # below 1 bolder, above 1 wilder
-    top_k: int = 0  # only the k likeliest tokens; 0: all
-    top_p: float = 1.0  # only the likeliest tokens that together have this probability
-    seed: int = 0
 
 
 class Options(TypedDict, total=False):
@@ -74,53 +61,6 @@ class Options(TypedDict, total=False):
     no_repeat: int
     prefix: str
     batch_tokens: int
-
-
-@dataclass(frozen=True)
-class Search:
-    """How to look for a translation. Lengths are subwords, and hold for each part of a text that had to be split."""
-
-    beam: int = 5  # hypotheses kept at each step; 1 is greedy
-    nbest: int = 1  # how many translations: the best and nbest − 1 alternatives, or this many samples
-    length_penalty: float = 1.0  # α in log-probability / length^α, END counted
-    sampling: Sampling | None = None  # draw instead; the beam then has no meaning
-    max_length: int | None = None  # None: twice the source and twenty more
-    min_length: int = 0
-    no_repeat: int = 0  # n: no n subwords in a row are written twice
-    prefix: str = ""  # whole words every translation must begin with
-    batch_tokens: int = 4096  # padded source tokens × hypotheses at once: memory against speed
-
-    def __post_init__(self) -> None:
-        if self.nbest < 1 or self.beam < 1 or self.batch_tokens < 1:
-            raise UsageError("beam, nbest and batch_tokens start at 1")
-        if self.sampling is None and self.nbest > self.beam:
-            raise UsageError(
-                f"a beam of {self.beam} cannot give the {self.nbest} best; widen the beam, or ask for less"
-            )
-
-    @property
-    def width(self) -> int:
-        """Hypotheses that are written at the same time for one source."""
-        return self.beam if self.sampling is None else self.nbest
-
-    def check(self) -> None:
-        """Refuse the rest of what cannot work; needs torch."""
-        from softgaze.search.hypothesis import check_penalty
-        from softgaze.search.sampling import check_sampling
-
-        drawn = self.sampling or Sampling()
-        try:
-            self.rules(None)
-            check_penalty(self.length_penalty)
-            check_sampling(self.nbest, drawn.temperature, drawn.top_k, drawn.top_p)
-        except ValueError as error:
-            raise UsageError(str(error)) from error
-
-    def rules(self, prefixes: Sequence[Sequence[int]] | None) -> "Rules":
-        """What may be written, as the search wants it."""
-        from softgaze.search import Rules
-
-        return Rules(self.min_length, self.max_length, prefixes, self.no_repeat)
 
 
 # --- what comes back --------------------------------------------------------------------------------------------
@@ -279,30 +219,53 @@ class Translation:
 # --- the translator ---------------------------------------------------------------------------------------------
 
 
-def load(path: str | Path, device: str = "auto") -> "Translator":
-    """Open a model directory: checked file by file, and nothing in it is executed."""
-    need_torch()
-    bundle = Bundle.open(Path(path))
-    chosen = pick_device(device)  # imports torch, which takes seconds: what is wrong with the path is said before
-    return Translator(bundle, bundle.model(str(chosen)), chosen)
+def load(path: str | Path, device: str = "auto", *, full: bool = True) -> "Translator":
+    """Open a model directory: checked file by file, and nothing in it is executed.
 
-
-class Reading(NamedTuple):
-    """One source on its way to the model."""
-
-    ids: Ids
-    first: bool  # the beginning of its text
-    edits: tuple["Edit", ...] = ()  # how the model is made to look elsewhere
+    An exported model runs without torch. Where its torch weights are beside it, `full` has them show all layers and
+    heads when asked where it looked; else the engine tells its own map.
+    """
+    bundle = Bundle.open(Path(path))  # what is wrong with the path is said before anything slow is imported
+    return Translator(bundle, open_engine(bundle, device), full=full)
 
 
 class Translator:
     """A trained model with its tokenizers. Holds no state between calls, so one serves many."""
 
-    def __init__(
-        self, bundle: Bundle, model: "Seq2Seq", device: "torch.device", measured: "Choice | None" = None
-    ) -> None:
-        self.bundle, self.model, self.device, self.newly_measured = bundle, model, device, measured
-        self.places = position_limit(bundle.description)
+    def __init__(self, bundle: Bundle, engine: Engine, measured: "Choice | None" = None, *, full: bool = True) -> None:
+        self.bundle, self.engine, self.newly_measured, self.full = bundle, engine, measured, full
+
+    @property
+    def device(self) -> str:
+        """Where the model runs."""
+        return self.engine.device
+
+    @property
+    def model(self) -> "Seq2Seq":
+        """The model of torch."""
+        return self.torch.model
+
+    @property
+    def places(self) -> int | None:
+        """How many tokens the model has places for; None where there is no such limit."""
+        return self.engine.places
+
+    @cached_property
+    def torch(self) -> "TorchEngine":
+        """The engine that can be made to look elsewhere; of an exported model, by the weights beside it."""
+        if self.engine.name != "torch" and not self.bundle.has_weights:
+            raise UsageError(
+                f"{self.bundle.path}: this was exported to {self.engine.name}, which cannot be watched so closely; "
+                "ask the model it was made from, or export it once more with --with-weights"
+            )
+        from softgaze.engines.torch import TorchEngine
+
+        return self.engine if isinstance(self.engine, TorchEngine) else TorchEngine.open(self.bundle)
+
+    @cached_property
+    def eyes(self) -> Engine:
+        """Who says where the model looked: torch, if it may and its weights are there, else the engine itself."""
+        return self.torch if self.full and self.bundle.has_weights and has_torch() else self.engine
 
     @overload
     def translate(self, text: str, **options: Unpack[Options]) -> Translation: ...
@@ -343,12 +306,14 @@ class Translator:
         self, texts: Sequence[str], search: Search, progress: Progress | None = None
     ) -> Iterator[Translation]:
         """Translate texts together, batched by length."""
-        split = self.readings(texts)
-        if progress:
-            progress(sum(not readings for readings in split))
-        found = iter(self.search([each for readings in split for each in readings], search, progress))
+        split = self.readings(texts, search)
+        tell = progress or (lambda count: None)
+        tell(sum(not readings for readings in split))
+        firsts = {0, *accumulate(map(len, split))}  # a text counts as done with its first part
+        every = [each for readings in split for each in readings]
+        found = iter(self.parts(every, search, lambda number: tell(number in firsts)))
         for text, readings in zip(texts, split, strict=True):
-            yield self.assemble(text, [(each.ids, next(found)) for each in readings], search)
+            yield self.assemble(text, [next(found) for _ in readings], search)
 
     # --- looking once more
 
@@ -357,7 +322,7 @@ class Translator:
         """The map that was measured to show best what this model looks at; None in a bundle that nobody measured."""
         from softgaze.gaze import Choice
 
-        stored = self.bundle.facts.get(ATTENTION)
+        stored = (self.bundle.facts if self.eyes.name == "torch" else self.bundle.engine).get(ATTENTION)
         return Choice.from_dict(stored) if stored else self.newly_measured
 
     def measured(self, pairs: Iterable[tuple[str, str]]) -> "Translator":
@@ -366,7 +331,7 @@ class Translator:
 
         if self.choice is not None:
             return self
-        return Translator(self.bundle, self.model, self.device, by_influence(self.aligner().forward, pairs))
+        return Translator(self.bundle, self.engine, by_influence(self.aligner().forward, pairs), full=self.full)
 
     def attention(self, translation: Translation) -> "Attention | None":
         """Where a translation looked: the model is run once more over its own output, and only watches."""
@@ -374,9 +339,9 @@ class Translator:
 
     def attentions(self, translations: Sequence[Translation]) -> "list[Attention | None]":
         """The same for many, batched. What was changed by `what_if` is shown as it was before: layer, head and all."""
-        from softgaze.gaze.watching import record, shown
+        from softgaze.gaze.passages import record, shown
 
-        recordings = record(self.model, self.bundle.tokenizers, [passage_of(each) for each in translations])
+        recordings = record(self.eyes, self.bundle.tokenizers, [passage_of(each) for each in translations])
         shows = (each.before.attention if each.before else None for each in translations)
         return [
             replace(like, recording=recording) if like and "cross" in recording.kinds else shown(recording, self.choice)
@@ -387,8 +352,8 @@ class Translator:
         """A translation searched anew with each of the changes on top of its own, all in one search."""
         all_changes = [(*translation.changes, *([] if change.is_none else [change])) for change in changes]
         asked = [own for own in all_changes if own != translation.changes]  # without a change nothing is searched
-        readings = [each for own in asked for each in changed_readings(translation.parts, own)]
-        found = iter(self.search(readings, translation.search))
+        readings = [each for own in asked for each in self.changed_readings(translation, own)]
+        found = iter(self.parts(readings, translation.search, engine=self.torch))
         return [
             self.changed(translation, own, found)
             if own != translation.changes
@@ -396,11 +361,9 @@ class Translator:
             for own in all_changes
         ]
 
-    def changed(
-        self, before: Translation, changes: "tuple[Change, ...]", found: "Iterator[list[Hypothesis]]"
-    ) -> Translation:
+    def changed(self, before: Translation, changes: "tuple[Change, ...]", found: Iterator[list[Part]]) -> Translation:
         """From the hypotheses of its parts; the alternatives are changed alike."""
-        parts = [(part.source_ids, next(found)) for part in before.parts]
+        parts = [next(found) for _ in before.parts]
         best = self.assemble(before.source, parts, before.search)
         others = tuple(replace(each, changes=changes, before=before) for each in best.alternatives)
         return replace(best, alternatives=others, changes=changes, before=before)
@@ -412,7 +375,7 @@ class Translator:
         """
         from softgaze.gaze.influence import influences_and_end
 
-        return influences_and_end(self.model, self.bundle.tokenizers, [passage_of(each) for each in translations])
+        return influences_and_end(self.eyes, self.bundle.tokenizers, [passage_of(each) for each in translations])
 
     def beam(self, translation: Translation) -> "Beam":
         """The search of a translation once more, part by part, with a witness."""
@@ -439,14 +402,13 @@ class Translator:
         def piece(token: int) -> str:
             return END_MARK if token == END else self.bundle.tokenizers.target.pieces([token])[0]
 
-        [reading] = changed_readings(translation.parts, translation.changes)[number : number + 1]
-        [[best, *_]] = self.run([reading], translation.search, witness)
+        reading = self.changed_readings(translation, translation.changes)[number]
+        [[best, *_]] = self.torch.run([reading], translation.search, witness)
         return Log(considered, (*best.tokens, *[END] * best.finished), piece, self.written)
 
     def tried(self, translation: Translation, number: int, log: "Log", tokens: Ids) -> "Tried":
         """A hypothesis where it stopped, with the part of the text it is a translation of."""
         from softgaze.gaze.tree import Tried
-        from softgaze.search.hypothesis import hypothesis
 
         found = hypothesis(list(tokens), log.considered[tokens][0], translation.search.length_penalty)
         part = self.part(translation.parts[number].source_ids, found)
@@ -462,8 +424,7 @@ class Translator:
     def given(self, source: str, text: str) -> Translation:
         """A translation that somebody else wrote, as if this model had: how likely it is, and where its words look."""
         from softgaze.gaze.influence import log_probabilities
-        from softgaze.gaze.watching import Passage, Spoken, check_places
-        from softgaze.search.hypothesis import hypothesis
+        from softgaze.gaze.passages import Passage, Spoken, check_places
 
         tokenizers = self.bundle.tokenizers
         check_places(Passage.of(source, text, tokenizers), self.places)
@@ -471,7 +432,7 @@ class Translator:
         if not read or not written:
             return Translation(source, normalise(text), 0.0, (), translator=self)
         whole = [*written, END]  # the END is predicted like any token
-        [chances] = log_probabilities(self.model, tokenizers, [Spoken(read, whole)])
+        [chances] = log_probabilities(self.eyes, tokenizers, [Spoken(read, whole)])
         part = self.part(source_ids(read), hypothesis(whole, float(chances.sum()), 1.0))
         return Translation(source, normalise(text), combined_score([part], 1.0), (part,), translator=self)
 
@@ -480,9 +441,7 @@ class Translator:
         from softgaze.gaze.aligner import Aligner
         from softgaze.gaze.choice import Looker
 
-        both = [
-            Looker(each.model, each.bundle.tokenizers, each.choice, each.places) for each in (self, reverse) if each
-        ]
+        both = [Looker(each.eyes, each.bundle.tokenizers, each.choice, each.places) for each in (self, reverse) if each]
         return Aligner(both[0], both[1] if reverse else None, **options)
 
     def align(
@@ -500,70 +459,55 @@ class Translator:
         trained = self.bundle.description.max_length
         return trained if self.places is None else min(trained, self.places - 1)
 
-    def readings(self, texts: Sequence[str]) -> list[list[Reading]]:
+    def readings(self, texts: Sequence[str], search: Search) -> list[list[Reading]]:
         """What the model will read of each text: nothing if it is empty, several parts if it is too long."""
-        tokenizer = self.bundle.tokenizers.source
+        tokenizer, prefix = self.bundle.tokenizers.source, self.prefix(search)
         readings = []
         for text, ids in zip(texts, tokenizer.encode(texts), strict=True):
             parts = [ids] if len(ids) <= self.limit else tokenizer.encode(split_text(text, tokenizer, self.limit))
-            readings.append([Reading(source_ids(part), number == 0) for number, part in enumerate(filter(None, parts))])
+            readings.append(
+                [Reading(source_ids(part), () if number else prefix) for number, part in enumerate(filter(None, parts))]
+            )
         return readings
+
+    def changed_readings(self, translation: Translation, changes: "Iterable[Change]") -> list[Reading]:
+        """What was read, to be read once more while looking elsewhere."""
+        prefix = self.prefix(translation.search)
+        return [
+            Reading(part.source_ids, () if number else prefix, edits_of(changes, number))
+            for number, part in enumerate(translation.parts)
+        ]
+
+    def prefix(self, search: Search) -> Ids:
+        """The forced beginning of a text."""
+        [ids] = self.bundle.tokenizers.target.encode([search.prefix])
+        return tuple(ids)
 
     # --- the model
 
-    def search(
-        self, readings: Sequence[Reading], search: Search, progress: Progress | None = None
-    ) -> "list[list[Hypothesis]]":
-        """Hypotheses for each source, in order."""
-        order = sorted(range(len(readings)), key=lambda number: len(readings[number].ids))
-        lengths = numpy.array([len(readings[number].ids) for number in order])
-        found: list[list[Hypothesis]] = [[] for _ in readings]
-        edges = [0, *cut_by_budget(lengths, search.batch_tokens // search.width), len(order)]
-        for start, end in pairwise(edges):
-            numbers = order[start:end]
-            batch = [readings[number] for number in numbers]
-            for number, hypotheses in zip(numbers, self.run(batch, search), strict=True):
-                found[number] = hypotheses
-            if progress:
-                progress(sum(each.first for each in batch))
+    def parts(
+        self,
+        readings: Sequence[Reading],
+        search: Search,
+        done: Callable[[int], None] = lambda number: None,
+        engine: Engine | None = None,
+    ) -> list[list[Part]]:
+        """What is found for each reading, in order; it is spelled out while the engine goes on with the others."""
+        found: list[list[Part]] = [[] for _ in readings]
+        for number, hypotheses in (engine or self.engine).search(readings, search):
+            found[number] = [self.part(readings[number].ids, each) for each in hypotheses]
+            done(number)
         return found
-
-    def run(
-        self, batch: Sequence[Reading], search: Search, witness: "Witness | None" = None
-    ) -> "list[list[Hypothesis]]":
-        """One batch through the model; a `witness` is told what a beam search considers."""
-        from softgaze.gaze.edited import edited
-        from softgaze.models import Source
-        from softgaze.search import beam_search, sample
-
-        if not batch:
-            return []
-        model = edited(self.model, self.bundle.tokenizers.target, [each.edits for each in batch])
-        source = Source.of([each.ids for each in batch], self.device)
-        rules = within(search.rules(self.prefixes(batch, search)), self.places)
-        if search.sampling is not None:
-            drawn = vars(search.sampling) | {"samples": search.nbest, "length_penalty": search.length_penalty}
-            return sample(model, source, rules=rules, **drawn)
-        ranking: dict[str, Any] = {name: getattr(search, name) for name in ("beam", "nbest", "length_penalty")}
-        return beam_search(model, source, rules=rules, witness=witness, **ranking)
-
-    def prefixes(self, batch: Sequence[Reading], search: Search) -> list[list[int]] | None:
-        """The forced beginning, for the sources that begin their text."""
-        if not search.prefix:
-            return None
-        [prefix] = self.bundle.tokenizers.target.encode([search.prefix])
-        return [prefix if each.first else [] for each in batch]
 
     # --- after the model
 
-    def assemble(self, text: str, found: "list[tuple[Ids, list[Hypothesis]]]", search: Search) -> Translation:
-        """The translation of a text from the hypotheses of its parts, the alternatives attached to the best."""
-        parts = [[self.part(ids, each) for each in hypotheses] for ids, hypotheses in found]
+    def assemble(self, text: str, parts: list[list[Part]], search: Search) -> Translation:
+        """The translation of a text from what was found for its parts, the alternatives attached to the best."""
         choose = best_combinations if search.sampling is None else same_draws
         best, *others = [self.translation(text, chosen, search) for chosen in choose(parts, search)]
         return replace(best, alternatives=tuple(others))
 
-    def part(self, ids: Ids, found: "Hypothesis") -> Part:
+    def part(self, ids: Ids, found: Hypothesis) -> Part:
         """What one hypothesis says."""
         source, target = self.bundle.tokenizers.source, self.bundle.tokenizers.target
         pieces = tuple(source.pieces(ids)), tuple(target.pieces(found.tokens))
@@ -598,18 +542,13 @@ def windows(lines: Iterable[str], size: int) -> Iterator[tuple[list[str], Softga
 
 def passage_of(translation: Translation) -> "Passage":
     """A translation as `gaze` records it."""
-    from softgaze.gaze.watching import Passage, Spoken
+    from softgaze.gaze.passages import Passage, Spoken
 
     parts = tuple(
         Spoken(part.source_ids[:-1], part.target_ids, edits_of(translation.changes, number))
         for number, part in enumerate(translation.parts)
     )
     return Passage(translation.source, translation.text, parts, ", ".join(each.note for each in translation.changes))
-
-
-def changed_readings(parts: Iterable[Part], changes: "Iterable[Change]") -> list[Reading]:
-    """What was read, to be read once more while looking elsewhere."""
-    return [Reading(part.source_ids, number == 0, edits_of(changes, number)) for number, part in enumerate(parts)]
 
 
 def edits_of(changes: "Iterable[Change]", part: int) -> "tuple[Edit, ...]":
@@ -640,28 +579,6 @@ def best_combinations(parts: Sequence[Sequence[Part]], search: Search) -> list[t
 def same_draws(parts: Sequence[Sequence[Part]], search: Search) -> list[tuple[Part, ...]]:
     """Draw n of each part together; samples have an order, not a rank."""
     return list(zip(*parts, strict=True)) or [()]
-
-
-# --- limits of the model ----------------------------------------------------------------------------------------
-
-
-def position_limit(description: Description) -> int | None:
-    """How many tokens a model has places for; None where there is no such limit."""
-    from softgaze.models import MODELS, options
-
-    chosen = {name: each.default for name, each in options(MODELS[description.arch]).items()} | description.options
-    return int(chosen["max_length"]) if chosen.get("positions") == "learned" else None
-
-
-def within(rules: "Rules", places: int | None) -> "Rules":
-    """The same rules, never past the last place."""
-    from softgaze.search import Rules
-
-    class Within(Rules):
-        def longest(self, lengths: "torch.Tensor") -> "torch.Tensor":
-            return super().longest(lengths).clamp(max=places)
-
-    return rules if places is None else Within(**vars(rules))
 
 
 # --- splitting --------------------------------------------------------------------------------------------------

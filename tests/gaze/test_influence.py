@@ -13,7 +13,7 @@ from softgaze.gaze import Attention, Passage, View, record
 from softgaze.gaze.edits import Heads, Mask
 from softgaze.gaze.honesty import honesty
 from softgaze.gaze.influence import Outline, influences, influences_and_end, log_probabilities
-from softgaze.gaze.watching import Spoken
+from softgaze.gaze.passages import Spoken
 from softgaze.models import MODELS, Source, build
 from softgaze.symbols import BEGIN, END
 

@@ -7,7 +7,7 @@ import torch
 from bundles import tokenizer
 from softgaze.bundle import Tokenizers
 from softgaze.gaze import Attention, Choice, Passage, View, record
-from softgaze.gaze.watching import Spoken, batches, shown
+from softgaze.gaze.passages import Spoken, batches, shown
 from softgaze.gaze.words import END_MARK
 from softgaze.models import MODELS, Source, build
 from softgaze.symbols import BEGIN, END

@@ -3,7 +3,8 @@ import math
 import pytest
 
 from search.scripted import A, B
-from softgaze.search.hypothesis import check_penalty, hypothesis
+from softgaze.search.hypothesis import hypothesis
+from softgaze.search.settings import check_penalty
 from softgaze.symbols import END
 
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Annotated, BinaryIO
 import typer
 
 if TYPE_CHECKING:
-    from softgaze.translator import Options, Sampling, Translation
+    from softgaze.search.settings import Sampling
+    from softgaze.translator import Options, Translation
 
 # Line ends to some readers of JSON lines, though not to JSON: written as escapes they are safe everywhere.
 ESCAPES = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
@@ -57,7 +58,8 @@ def translate(
     and nowhere else. Any size of input runs in bounded memory. Giving --temperature, --top-k, --top-p or --seed draws
     words by their probability instead of searching for the likeliest.
     """
-    from softgaze.translator import WINDOW, Search, load
+    from softgaze.search.settings import Search
+    from softgaze.translator import WINDOW, load
 
     drawn = sampling_of(temperature, top_k, top_p, seed)
     options: Options = {
@@ -85,7 +87,7 @@ def sampling_of(
     temperature: float | None, top_k: int | None, top_p: float | None, seed: int | None
 ) -> "Sampling | None":
     """What the four flags ask for; None when none of them was given."""
-    from softgaze.translator import Sampling
+    from softgaze.search.settings import Sampling
 
     flags = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "seed": seed}
     given = {name: value for name, value in flags.items() if value is not None}

@@ -9,16 +9,19 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
+from typing import TYPE_CHECKING
 
 import numpy
 
 from softgaze.bundle import Tokenizers
 from softgaze.gaze.attention import Attention, gathered, mutual
 from softgaze.gaze.influence import influences
+from softgaze.gaze.passages import Eyes, Passage, check_places, record, shown
 from softgaze.gaze.recording import Flags, Matrix, Recording
 from softgaze.gaze.view import LINKED, ROWS, Choice, View
-from softgaze.gaze.watching import Passage, check_places, record, shown
-from softgaze.models.base import Seq2Seq
+
+if TYPE_CHECKING:
+    from softgaze.models.base import Seq2Seq
 
 SENTENCES = 48  # enough that the same map is chosen again; leaving words out takes seconds for so many
 WORDS = range(3, 21)  # in shorter sentences everything agrees, longer ones are slow
@@ -33,7 +36,7 @@ Pairs = Sequence[tuple[str, str]]
 class Looker:
     """A model with its tokenizers, and the map that was chosen for it, if one was."""
 
-    model: Seq2Seq
+    model: "Seq2Seq | Eyes"
     tokenizers: Tokenizers
     choice: Choice | None = None
     places: int | None = None  # how many tokens the model has places for; None: any number

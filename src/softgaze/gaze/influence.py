@@ -6,21 +6,22 @@ All left-out variants of all sentences are batched together, so the price is abo
 
 from collections.abc import Iterator, Sequence
 from itertools import islice
+from typing import TYPE_CHECKING
 
 import numpy
-import torch
 
 from softgaze.bundle import Tokenizers
-from softgaze.gaze.edited import edited
 from softgaze.gaze.honesty import UNKNOWN
+from softgaze.gaze.passages import Eyes, Passage, Spoken, eyes_of
 from softgaze.gaze.recording import Matrix
-from softgaze.gaze.watching import Passage, Spoken, as_tensors, batches, device_of
 from softgaze.gaze.words import ATTACHED, NO_WORD
-from softgaze.models.base import Seq2Seq
 from softgaze.symbols import END
 
+if TYPE_CHECKING:
+    from softgaze.models.base import Seq2Seq
 
-def influences(model: Seq2Seq, tokenizers: Tokenizers, passages: Sequence[Passage]) -> list[Matrix]:
+
+def influences(model: "Seq2Seq | Eyes", tokenizers: Tokenizers, passages: Sequence[Passage]) -> list[Matrix]:
     """For each passage (target words, source words): the fall of an output word's log-probability, in nats.
 
     Not a number where a word could not matter: it is in another part of the text, or has no piece of its own.
@@ -28,7 +29,7 @@ def influences(model: Seq2Seq, tokenizers: Tokenizers, passages: Sequence[Passag
     return [influence[:-1] for influence in influences_and_end(model, tokenizers, passages)]
 
 
-def influences_and_end(model: Seq2Seq, tokenizers: Tokenizers, passages: Sequence[Passage]) -> list[Matrix]:
+def influences_and_end(model: "Seq2Seq | Eyes", tokenizers: Tokenizers, passages: Sequence[Passage]) -> list[Matrix]:
     """The same with one more row, of END: an output that stops too soon becomes likelier without what it leaves out."""
     outlines = [Outline(passage, tokenizers) for passage in passages]
     variants = [variant for outline in outlines for variant in outline.variants()]
@@ -85,17 +86,6 @@ def once(words: Sequence[int]) -> list[int]:
     return [word for word in dict.fromkeys(words) if word != ATTACHED]
 
 
-@torch.no_grad()
-def log_probabilities(model: Seq2Seq, tokenizers: Tokenizers, parts: Sequence[Spoken]) -> list[Matrix]:
+def log_probabilities(model: "Seq2Seq | Eyes", tokenizers: Tokenizers, parts: Sequence[Spoken]) -> list[Matrix]:
     """Of each token of each target, in order; of END only where it is given."""
-    found: list[Matrix] = [numpy.zeros(0)] * len(parts)
-    for numbers in batches(parts):
-        batch = [parts[number] for number in numbers]
-        source, target = as_tensors(batch, device_of(model))
-        looking = edited(model, tokenizers.target, [part.edits for part in batch])
-        asked = max(target.shape[1] - 1, 1)  # what follows the last token is not; models want at least BEGIN
-        logits = looking(source, target[:, :asked]).float()  # (B, T, V)
-        chosen = logits.gather(-1, target[:, 1:, None]).squeeze(-1) - logits.logsumexp(-1)
-        for number, row in zip(numbers, chosen.double().cpu().numpy(), strict=True):
-            found[number] = row[: len(parts[number].target)]
-    return found
+    return eyes_of(model, tokenizers).log_probabilities(parts)

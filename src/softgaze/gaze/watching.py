@@ -3,73 +3,18 @@
 A text that was translated in parts is recorded part by part. Every engine can be recorded, since only ids are needed.
 """
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from itertools import islice, pairwise
-from typing import NamedTuple
+from collections.abc import Sequence
 
 import numpy
 import torch
 from torch import Tensor
 
 from softgaze.bundle import Tokenizers
-from softgaze.data.batches import cut_by_budget
-from softgaze.errors import DataError
-from softgaze.gaze.attention import Attention, sharpest
 from softgaze.gaze.edited import edited
-from softgaze.gaze.edits import Edit
-from softgaze.gaze.recording import Part, Recording, Stack
-from softgaze.gaze.view import Choice
-from softgaze.gaze.words import Side
+from softgaze.gaze.passages import Eyes, Spoken, batches
+from softgaze.gaze.recording import Matrix, Part, Stack
 from softgaze.models.base import Place, Seq2Seq, Source
 from softgaze.symbols import BEGIN, END, PAD
-
-TOKENS = 2048  # padded tokens of one side at once: weights of all layers are kept until they are cut apart
-
-Ids = Sequence[int]
-
-
-class Spoken(NamedTuple):
-    """What a model reads and writes in one go, without BEGIN and END, and how it is made to look elsewhere."""
-
-    source: Ids
-    target: Ids
-    edits: tuple[Edit, ...] = ()
-
-
-@dataclass(frozen=True)
-class Passage:
-    """A source and an output: the texts, and the parts in which a model has them."""
-
-    source: str
-    target: str
-    parts: tuple[Spoken, ...]
-    note: str = ""  # what the edits of its parts are, in words
-
-    @classmethod
-    def of(cls, source: str, target: str, tokenizers: Tokenizers) -> "Passage":
-        """Of a sentence pair, as it stands; no parts if one of the two is empty, since nothing looks at nothing."""
-        [read], [written] = tokenizers.source.encode([source]), tokenizers.target.encode([target])
-        return cls(source, target, (Spoken(read, written),) if read and written else ())
-
-    def sides(self, tokenizers: Tokenizers) -> tuple[Side, Side]:
-        """The words of both."""
-        return (
-            Side.of(self.source, [tokenizers.source.pieces(part.source) for part in self.parts]),
-            Side.of(self.target, [tokenizers.target.pieces(part.target) for part in self.parts]),
-        )
-
-
-def check_places(passage: Passage, places: int | None) -> None:
-    """A model that has learnt a vector for each place has only so many; BEGIN or END takes one."""
-    for name in ("source", "target"):
-        longest = max((len(getattr(part, name)) for part in passage.parts), default=0)
-        if places is not None and longest >= places:
-            text = getattr(passage, name)
-            raise DataError(
-                f"the {name} {text[:40]!r}… has {longest} subwords, and the model has places for {places - 1}; "
-                "give it in shorter pieces"
-            )
 
 
 class Recorder:
@@ -105,35 +50,40 @@ class Recorder:
         )
 
 
-def record(model: Seq2Seq, tokenizers: Tokenizers, passages: Sequence[Passage]) -> list[Recording]:
-    """Everything the model looks at while it writes each passage, in order; batched, in one pass over each part."""
-    parts = iter(record_parts(model, tokenizers, [part for passage in passages for part in passage.parts]))
-    return [
-        Recording(*passage.sides(tokenizers), tuple(islice(parts, len(passage.parts))), passage.note)
-        for passage in passages
-    ]
+class Watched(Eyes):
+    """A model of torch, watched: all layers and heads."""
 
+    def __init__(self, model: Seq2Seq, tokenizers: Tokenizers) -> None:
+        self.model, self.tokenizers = model, tokenizers
 
-@torch.no_grad()
-def record_parts(model: Seq2Seq, tokenizers: Tokenizers, parts: Sequence[Spoken]) -> list[Part]:
-    """One recording for each part, in order."""
-    found: list[Part] = [Part()] * len(parts)
-    for numbers in batches(parts):
-        recorder, batch = Recorder(), [parts[number] for number in numbers]
-        looking = edited(model, tokenizers.target, [part.edits for part in batch])
-        looking(*as_tensors(batch, device_of(model)), recorder)
-        for row, number in enumerate(numbers):
-            found[number] = recorder.part(row, parts[number])
-    return found
+    @torch.no_grad()
+    def record(self, parts: Sequence[Spoken]) -> list[Part]:
+        """One recording for each part, in order."""
+        found: list[Part] = [Part()] * len(parts)
+        for numbers in batches(parts):
+            recorder, batch = Recorder(), [parts[number] for number in numbers]
+            self.changed(batch)(*as_tensors(batch, device_of(self.model)), recorder)
+            for row, number in enumerate(numbers):
+                found[number] = recorder.part(row, parts[number])
+        return found
 
+    @torch.no_grad()
+    def log_probabilities(self, parts: Sequence[Spoken]) -> list[Matrix]:
+        """Of each token of each target."""
+        found: list[Matrix] = [numpy.zeros(0)] * len(parts)
+        for numbers in batches(parts):
+            batch = [parts[number] for number in numbers]
+            source, target = as_tensors(batch, device_of(self.model))
+            asked = max(target.shape[1] - 1, 1)  # what follows the last token is not; models want at least BEGIN
+            logits = self.changed(batch)(source, target[:, :asked]).float()  # (B, T, V)
+            chosen = logits.gather(-1, target[:, 1:, None]).squeeze(-1) - logits.logsumexp(-1)
+            for number, row in zip(numbers, chosen.double().cpu().numpy(), strict=True):
+                found[number] = row[: len(parts[number].target)]
+        return found
 
-def batches(parts: Sequence[Spoken], tokens: int = TOKENS) -> Iterator[list[int]]:
-    """Numbers of parts of about the same length that fit into one batch."""
-    lengths = numpy.array([max(len(part.source), len(part.target)) + 1 for part in parts], dtype=numpy.int64)
-    order = lengths.argsort(kind="stable")
-    if len(order):
-        for start, end in pairwise([0, *cut_by_budget(lengths[order], tokens), len(order)]):
-            yield order[start:end].tolist()
+    def changed(self, batch: Sequence[Spoken]) -> Seq2Seq:
+        """The model as the parts of one batch ask for."""
+        return edited(self.model, self.tokenizers.target, [part.edits for part in batch])
 
 
 def as_tensors(parts: Sequence[Spoken], device: torch.device) -> tuple[Source, Tensor]:
@@ -146,10 +96,3 @@ def as_tensors(parts: Sequence[Spoken], device: torch.device) -> tuple[Source, T
 def device_of(model: Seq2Seq) -> torch.device:
     """Where the model is; one without parameters is on the CPU."""
     return next((value.device for value in model.parameters()), torch.device("cpu"))
-
-
-def shown(recording: Recording, choice: Choice | None) -> Attention | None:
-    """The map to show first: the one that was chosen for the model; None for a model that never looks at the source."""
-    if "cross" not in recording.kinds:
-        return None
-    return Attention(recording, choice.view if choice else sharpest(recording), choice)

@@ -13,8 +13,9 @@ import torch
 from torch import Tensor
 
 from softgaze.models.base import Seq2Seq, Source, Watch
-from softgaze.search.hypothesis import Considered, Hypothesis, check_penalty, hypothesis
-from softgaze.search.rules import NEVER, Rules, check_ready, check_whole
+from softgaze.search.hypothesis import Considered, Hypothesis, hypothesis
+from softgaze.search.rules import NEVER, Rules, check_ready
+from softgaze.search.settings import check_penalty, check_whole
 from softgaze.symbols import BEGIN, END
 
 Witness = Callable[[int, Considered], None]  # told the number of a sentence, and what was considered for it

@@ -4,8 +4,6 @@ from typing import NamedTuple
 
 from softgaze.symbols import END
 
-LARGEST_PENALTY = 10
-
 
 class Hypothesis(NamedTuple):
     """One target a search wrote, without BEGIN and END."""
@@ -29,12 +27,3 @@ def hypothesis(written: list[int], log_probability: float, length_penalty: float
     finished = written[-1] == END
     tokens = tuple(written[:-1] if finished else written)
     return Hypothesis(tokens, log_probability / len(written) ** length_penalty, log_probability, finished)
-
-
-def check_penalty(length_penalty: float) -> None:
-    """Refuse an α that ranks nothing, or whose powers are no longer numbers."""
-    if not -LARGEST_PENALTY <= length_penalty <= LARGEST_PENALTY:
-        raise ValueError(
-            f"a length penalty of {length_penalty} is not from −{LARGEST_PENALTY} to {LARGEST_PENALTY}; "
-            "0 is none, 1 the mean per token"
-        )

@@ -2,23 +2,16 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
 
 from softgaze.models.base import Seq2Seq
+from softgaze.search.settings import check_lengths, longest
 from softgaze.symbols import BEGIN, END, PAD, SPECIAL, UNKNOWN
 
 NEVER = -torch.inf
 UNLIKELY = -1e6  # the least a model's own log-probability counts for: a forced or only choice is never impossible
-
-
-def check_whole(least: int, **numbers: Any) -> None:
-    """Counts must be whole numbers, and not below `least`."""
-    for name, value in numbers.items():
-        if not isinstance(value, int) or isinstance(value, bool) or value < least:
-            raise ValueError(f"{name} is a whole number from {least} up, not {value!r}")
 
 
 def check_ready(model: Seq2Seq) -> None:
@@ -35,13 +28,10 @@ class Rules:
     max_length: int | None = None  # after so many, END counted, a sentence is cut; None: twice the source and 20 more
     prefixes: Sequence[Sequence[int]] | None = None  # one for each sentence of the batch; empty = free
     no_repeat: int = 0  # n: no n-gram is written twice
+    places: int | None = None  # how many tokens the model has places for; None: any number
 
     def __post_init__(self) -> None:
-        check_whole(0, min_length=self.min_length, no_repeat=self.no_repeat)
-        if self.max_length is not None:
-            check_whole(1, max_length=self.max_length)
-        if self.max_length is not None and self.min_length > self.max_length:
-            raise ValueError(f"min_length {self.min_length} is above max_length {self.max_length}")
+        check_lengths(self.min_length, self.max_length, self.no_repeat)
         prefixes = self.prefixes if self.prefixes is not None else ()
         if not isinstance(prefixes, Sequence) or not all(isinstance(prefix, Sequence) for prefix in prefixes):
             raise ValueError("prefixes are one sequence of token ids for each sentence")
@@ -50,15 +40,13 @@ class Rules:
             raise ValueError("a prefix holds ids of ordinary tokens: no special ones, none below zero")
 
     def longest(self, lengths: Tensor) -> Tensor:
-        """After how many tokens each sentence is cut: its own source decides, never its neighbours.
-
-        There is always room for one token after a forced prefix.
-        """
-        if self.max_length is None:
-            free = (2 * lengths + 20).clamp(min=self.min_length + 1)
-        else:
-            free = torch.full_like(lengths, self.max_length)
-        return torch.maximum(free, (self.forced(len(lengths), lengths.device) >= 0).sum(1) + 1)
+        """After how many tokens each sentence is cut."""
+        prefixes = (self.forced(len(lengths), lengths.device) >= 0).sum(1)
+        limits = [
+            longest(source, prefix, self.min_length, self.max_length, self.places)
+            for source, prefix in zip(lengths.tolist(), prefixes.tolist(), strict=True)
+        ]
+        return torch.tensor(limits, device=lengths.device)
 
     def forced(self, sentences: int, device: torch.device) -> Tensor:
         """(N, P) prefix tokens, −1 where free."""

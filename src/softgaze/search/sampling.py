@@ -4,7 +4,6 @@ The random numbers depend on the seed, the source, the number of the sample and 
 batch: a sentence gets the same samples alone and among others, and different sentences share no luck.
 """
 
-import math
 from dataclasses import dataclass
 from hashlib import blake2b
 from typing import Any
@@ -13,11 +12,10 @@ import torch
 from torch import Tensor
 
 from softgaze.models.base import Seq2Seq, Source, Watch
-from softgaze.search.hypothesis import Hypothesis, check_penalty, hypothesis
-from softgaze.search.rules import Rules, check_ready, check_whole
+from softgaze.search.hypothesis import Hypothesis, hypothesis
+from softgaze.search.rules import Rules, check_ready
+from softgaze.search.settings import check_penalty, check_sampling
 from softgaze.symbols import BEGIN, END
-
-COLDEST = 1e-6  # below this, dividing by the temperature overflows
 
 
 @torch.no_grad()
@@ -119,15 +117,3 @@ def draw(scores: Tensor, top_k: int, top_p: float, luck: Tensor) -> Tensor:
     place = torch.searchsorted(reached, luck[:, None] * reached[:, -1:], right=True)
     kept = (probabilities > 0).sum(-1, keepdim=True)
     return tokens.gather(1, torch.minimum(place, kept - 1)).squeeze(1)
-
-
-def check_sampling(samples: int, temperature: float, top_k: int, top_p: float) -> None:
-    """Refuse what cannot be drawn from."""
-    check_whole(1, samples=samples)
-    check_whole(0, top_k=top_k)
-    if not COLDEST <= temperature < math.inf:
-        raise ValueError(
-            f"a temperature of {temperature} is not a number from {COLDEST} up; for the likeliest token use greedy"
-        )
-    if not 0 < top_p <= 1:
-        raise ValueError(f"top_p is a share above 0 and at most 1, not {top_p}")

@@ -10,9 +10,9 @@ from softgaze.files import write_bytes
 from softgaze.gaze.attention import Attention
 from softgaze.gaze.choice import Pairs, fitting
 from softgaze.gaze.film import Frame, film_lines
+from softgaze.gaze.passages import Passage, record
 from softgaze.gaze.recording import Part, Recording
 from softgaze.gaze.view import View
-from softgaze.gaze.watching import Passage, record
 from softgaze.models.base import Seq2Seq
 from softgaze.training.prepare import Prepared
 from softgaze.training.validate import translations

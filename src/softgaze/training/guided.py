@@ -11,7 +11,8 @@ from torch import Tensor
 
 from softgaze.config import Config, ModelSettings, TrainingSettings
 from softgaze.errors import UsageError
-from softgaze.gaze.watching import Recorder, Spoken, as_tensors, device_of
+from softgaze.gaze.passages import Spoken
+from softgaze.gaze.watching import Recorder, as_tensors, device_of
 from softgaze.models import build
 from softgaze.models.base import Place, Seq2Seq
 from softgaze.symbols import SPECIAL

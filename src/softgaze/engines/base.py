@@ -1,0 +1,59 @@
+"""What runs a bundle: one small interface, whatever is behind it. Knows ids and numbers, never text, and no torch."""
+
+from abc import abstractmethod
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+
+import numpy
+
+from softgaze.bundle import Bundle
+from softgaze.data.batches import cut_by_budget
+from softgaze.gaze.passages import Eyes
+from softgaze.search.hypothesis import Hypothesis
+from softgaze.search.settings import Search
+
+if TYPE_CHECKING:
+    from softgaze.gaze.edits import Edit
+
+Ids = tuple[int, ...]
+Found = Iterator[tuple[int, list[Hypothesis]]]  # the number of a reading, and its hypotheses, best first
+
+
+class Reading(NamedTuple):
+    """One source on its way to the model."""
+
+    ids: Ids  # END included
+    prefix: Ids = ()  # what its translation must begin with
+    edits: tuple["Edit", ...] = ()  # how the model is made to look elsewhere; only torch can
+
+
+class Engine(Eyes):
+    """A model that is ready to translate. Holds no state between calls."""
+
+    name: ClassVar[str]
+    precision: str  # of its weights: float32, int8, …
+    device: str
+    places: int | None  # how many tokens the model has places for; None: any number
+
+    @classmethod
+    @abstractmethod
+    def open(cls, bundle: Bundle, device: str = "auto") -> Self:
+        """From a bundle whose files were checked; one line where the engine's package is not installed."""
+
+    @abstractmethod
+    def search(self, readings: Sequence[Reading], search: Search) -> Found:
+        """Hypotheses of every reading, as soon as they are there and so in any order.
+
+        All are given at once, so that an engine can sort them by length, batch them by `search.batch_tokens` and keep
+        its workers busy. What is found depends on a reading alone, never on its neighbours.
+        """
+
+
+def by_length(readings: Sequence[Reading], budget: int) -> Iterator[list[int]]:
+    """Numbers of readings in batches of about the same length, each within a budget of padded tokens."""
+    order = sorted(range(len(readings)), key=lambda number: len(readings[number].ids))
+    lengths = numpy.array([len(readings[number].ids) for number in order])
+    if order:
+        for start, end in pairwise([0, *cut_by_budget(lengths, budget), len(order)]):
+            yield order[start:end]

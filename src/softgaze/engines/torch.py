@@ -1,0 +1,55 @@
+"""The engine of training: torch itself, on any device. The only one that can be made to look elsewhere."""
+
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
+
+import torch
+
+from softgaze.bundle import Bundle, Description, Tokenizers
+from softgaze.devices import pick_device
+from softgaze.engines.base import Engine, Found, Reading, by_length
+from softgaze.gaze.edited import edited
+from softgaze.gaze.watching import Watched
+from softgaze.models import MODELS, Seq2Seq, Source, options
+from softgaze.search import Hypothesis, Rules, Search, beam_search, sample
+from softgaze.search.beam import Witness
+
+
+class TorchEngine(Watched, Engine):
+    """A model with its tokenizers, on a device."""
+
+    name: ClassVar = "torch"
+    precision = "float32"
+
+    def __init__(self, model: Seq2Seq, tokenizers: Tokenizers, device: torch.device, places: int | None = None) -> None:
+        super().__init__(model, tokenizers)
+        self.where, self.device, self.places = device, str(device), places
+
+    @classmethod
+    def open(cls, bundle: Bundle, device: str = "auto") -> Self:
+        """The weights as they were trained."""
+        chosen = pick_device(device)
+        return cls(bundle.model(str(chosen)), bundle.tokenizers, chosen, position_limit(bundle.description))
+
+    def search(self, readings: Sequence[Reading], search: Search) -> Found:
+        """Batch by batch, short ones first."""
+        for numbers in by_length(readings, search.batch_tokens // search.width):
+            yield from zip(numbers, self.run([readings[number] for number in numbers], search), strict=True)
+
+    def run(self, batch: Sequence[Reading], search: Search, witness: Witness | None = None) -> list[list[Hypothesis]]:
+        """One batch through the model; a `witness` is told what a beam search considers."""
+        model = edited(self.model, self.tokenizers.target, [each.edits for each in batch])
+        source = Source.of([each.ids for each in batch], self.where)
+        prefixes = [each.prefix for each in batch]
+        rules = Rules(search.min_length, search.max_length, prefixes, search.no_repeat, self.places)
+        if search.sampling is not None:
+            drawn = vars(search.sampling) | {"samples": search.nbest, "length_penalty": search.length_penalty}
+            return sample(model, source, rules=rules, **drawn)
+        ranking: dict[str, Any] = {name: getattr(search, name) for name in ("beam", "nbest", "length_penalty")}
+        return beam_search(model, source, rules=rules, witness=witness, **ranking)
+
+
+def position_limit(description: Description) -> int | None:
+    """How many tokens a model has places for; None where there is no such limit."""
+    chosen = {name: each.default for name, each in options(MODELS[description.arch]).items()} | description.options
+    return int(chosen["max_length"]) if chosen.get("positions") == "learned" else None
