@@ -5,6 +5,7 @@ Imports torch only when weights are asked for.
 """
 
 import json
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -170,15 +171,19 @@ def save_bundle(
         contents[DETECTOR] = detector.to_json().encode()
     for name, content in contents.items():
         write_bytes(path / name, content)
-    files = {name: {"sha256": sha256_of(path / name), "bytes": len(content)} for name, content in contents.items()}
-    manifest = {"format": FORMAT, "softgaze": __version__, "files": files, "facts": facts}
-    write_manifest(path, manifest)
+    seal(path, contents, facts)
 
 
-def add_facts(path: Path, facts: dict[str, Any]) -> None:
+def seal(path: Path, names: Iterable[str], facts: dict[str, Any], **more: Any) -> None:
+    """Write the manifest of files that are there."""
+    files = {name: {"sha256": sha256_of(path / name), "bytes": (path / name).stat().st_size} for name in names}
+    write_manifest(path, {"format": FORMAT, "softgaze": __version__, **more, "files": files, "facts": facts})
+
+
+def add_facts(path: Path, facts: dict[str, Any], section: str = "facts") -> None:
     """Say more about a bundle that is there already; nothing else of it changes."""
     manifest = read_manifest(path)
-    manifest["facts"] |= facts
+    manifest[section] |= facts
     write_manifest(path, manifest)
 
 

@@ -35,7 +35,7 @@ class ResourceError(SoftgazeError, RuntimeError):
 
 
 class DivergedError(SoftgazeError, ArithmeticError):
-    """Training met non-finite numbers that going back did not cure."""
+    """Numbers went astray: in training beyond cure, or between a model and its export."""
 
     exit_code = 5
 

@@ -62,19 +62,29 @@ def write_text(path: Path, content: str) -> None:
 
 @contextmanager
 def new_directory(path: Path) -> Iterator[Path]:
-    """A directory to fill; it takes its name, and its place among its neighbours, when all of it is on the disk."""
-    temporary = path.with_name(f"{TEMPORARY}{path.name}")
+    """A directory to fill; it takes its name, and its place among its neighbours, when all of it is on the disk.
+
+    What had its name before is moved aside first, and removed last; when something goes wrong, it stays.
+    """
+    temporary, before = path.with_name(f"{TEMPORARY}{path.name}"), path.with_name(f"{TEMPORARY}old-{path.name}")
     with explained(path):
         remove(temporary)
         temporary.mkdir(parents=True)
-        yield temporary
-        for file in temporary.rglob("*"):
-            if file.is_file():
-                sync_file(file)
-        sync_directory(temporary)
-        remove(path)
+        try:
+            yield temporary
+            for file in temporary.rglob("*"):
+                if file.is_file():
+                    sync_file(file)
+            sync_directory(temporary)
+        except BaseException:
+            remove(temporary)
+            raise
+        remove(before)
+        if path.exists() or path.is_symlink():
+            os.replace(path, before)
         os.replace(temporary, path)
         sync_directory(path.parent)
+        remove(before)
 
 
 def sync_file(path: Path) -> None:

@@ -23,6 +23,7 @@ COMMANDS = (
     "why",
     "align",
     "explain",
+    "export",
     "info",
     "phrasebook",
 )  # in the order of the help

@@ -39,6 +39,7 @@ def as_record(bundle: "Bundle") -> dict[str, Any]:
         **vars(bundle.description),
         "parameters": parameters(bundle),
         "vocabulary": vocabulary(bundle),
+        "engine": bundle.engine,
         "facts": bundle.facts,
         "files": bundle.files,
     }
@@ -59,6 +60,9 @@ def lines(bundle: "Bundle") -> Iterator[str]:
             "longest source": f"{about.max_length:,} subwords; longer text is split",
         }
     )
+    if bundle.engine["name"] != "torch":
+        yield from ("", "Exported")
+        yield from table(bundle.engine)
     if bundle.facts:
         yield from ("", "Training")
         yield from table(bundle.facts)
@@ -68,13 +72,19 @@ def lines(bundle: "Bundle") -> Iterator[str]:
         yield f"  {name:<{width}}  {entry['bytes']:>13,} bytes  sha256 {entry['sha256']}"
 
 
-def parameters(bundle: "Bundle") -> int:
-    """Learned numbers, counted from the shapes in the weights' header: 8 bytes of length, then JSON."""
+def parameters(bundle: "Bundle") -> int | None:
+    """Learned numbers, counted from the shapes in the weights' header: 8 bytes of length, then JSON.
+
+    Without torch's weights, what training counted.
+    """
     import json
     from math import prod
 
     from softgaze.bundle import WEIGHTS
 
+    if not bundle.has_weights:
+        counted: int | None = bundle.facts.get("parameters")
+        return counted
     with open(bundle.path / WEIGHTS, "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
     return sum(prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")

@@ -5,7 +5,7 @@ cross-attention; of the mean of all layers, which is a blend of everything, only
 reverse model, the pair of maps whose links agree best; else the map that points best at the words that mattered.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import product
@@ -70,13 +70,15 @@ class Looker:
         return [shown(each, self.choice) for each in self.recordings(pairs)]
 
 
-def by_influence(looker: Looker, pairs: Iterable[tuple[str, str]]) -> Choice | None:
+def by_influence(
+    looker: Looker, pairs: Iterable[tuple[str, str]], allowed: Callable[[View], bool] = lambda view: True
+) -> Choice | None:
     """The map whose most looked-at words mattered most; None without attention, or without a sentence to measure on."""
     sample = fitting(pairs)
     if not sample or not looker.can_look:
         return None
     recordings = looker.recordings(sample)
-    views = candidates(recordings[0])
+    views = [view for view in candidates(recordings[0]) if allowed(view)]
     mattered = influences(looker.model, looker.tokenizers, looker.passages(sample))
     rows = [pointed(maps(each, views), own) for each, own in zip(recordings, mattered, strict=True)]
     reached, reachable = numpy.sum(rows, axis=0)  # each (C,)

@@ -1,0 +1,82 @@
+"""Writing a bundle for another engine: everything a model directory holds, with the engine's files for its weights."""
+
+import shutil
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from softgaze.bundle import MANIFEST, WEIGHTS, Bundle, read_manifest, seal
+from softgaze.errors import UsageError, pick
+from softgaze.gaze.view import Choice
+
+if TYPE_CHECKING:
+    from softgaze.models import Seq2Seq
+
+# Writes the engine's files of a model into a directory, and returns what the engine must know of them.
+Write = Callable[[Bundle, "Seq2Seq", Path, str, Choice | None], dict[str, Any]]
+
+
+class Target(NamedTuple):
+    """What can be exported to."""
+
+    writer: str  # module:function
+    precisions: tuple[str, ...]  # the first is taken unless another is asked for
+
+
+TARGETS = {
+    "ctranslate2": Target("softgaze.engines.to_ctranslate2:export", ("float32", "int8", "int8_float32")),
+}
+
+
+def check_target(to: str, precision: str | None) -> str:
+    """The precision to export to; what does not exist is refused by name."""
+    precisions = pick("engine", to, TARGETS).precisions
+    if precision is not None and precision not in precisions:
+        raise UsageError(f"--quantize {precision} is nothing that {to} has; it has {', '.join(precisions)}")
+    return precision or precisions[0]
+
+
+def export(
+    bundle: Bundle,
+    model: "Seq2Seq",
+    directory: Path,
+    to: str,
+    precision: str,
+    attention: Choice | None,
+    *,
+    with_weights: bool = False,
+) -> None:
+    """Fill an empty `directory` with the bundle for another engine; `attention` is the map it should tell."""
+    module, _, name = TARGETS[to].writer.partition(":")
+    write: Write = getattr(import_module(module), name)
+    (directory / to).mkdir()
+    facts = write(bundle, model, directory / to, precision, attention)
+    kept = [name for name in bundle.files if name != WEIGHTS or with_weights]
+    for name in kept:
+        shutil.copyfile(bundle.path / name, directory / name)
+    made = [f"{to}/{path.name}" for path in sorted((directory / to).iterdir())]
+    engine = {"name": to, "precision": precision, "made_from": bundle.files[WEIGHTS]["sha256"], **facts}
+    seal(directory, [*kept, *made], bundle.facts, engine=engine)
+
+
+def check_exportable(bundle: Bundle) -> None:
+    """Only what was trained is exported."""
+    if bundle.engine["name"] != "torch":
+        raise UsageError(
+            f"{bundle.path}: was exported already, to {bundle.engine['name']}; export what it was made from"
+        )
+
+
+def check_place(path: Path, source: Path, force: bool) -> None:
+    """An export replaces only what is another model, and only if asked to."""
+    if path.resolve() == source.resolve():
+        raise UsageError(f"{path}: is the model itself; name another directory")
+    if path.exists() and not path.is_dir():
+        raise UsageError(f"{path}: is a file; --output names a directory")
+    if not path.exists() or not any(path.iterdir()):
+        return
+    if not (path / MANIFEST).is_file() or "engine" not in read_manifest(path):
+        raise UsageError(f"{path}: is not empty and is no exported model, so it is never replaced; name another")
+    if not force:
+        raise UsageError(f"{path}: is there already; add --force to replace it, or name another directory")
