@@ -83,11 +83,12 @@ def parameters(bundle: "Bundle") -> int | None:
     from softgaze.bundle import WEIGHTS
 
     if not bundle.has_weights:
-        counted: int | None = bundle.facts.get("parameters")
-        return counted
+        trained: int | None = bundle.facts.get("parameters")
+        return trained
     with open(bundle.path / WEIGHTS, "rb") as file:
         header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-    return sum(prod(entry["shape"]) for name, entry in header.items() if name != "__metadata__")
+    shapes: list[list[int]] = [entry["shape"] for name, entry in header.items() if name != "__metadata__"]
+    return sum(map(prod, shapes))
 
 
 def vocabulary(bundle: "Bundle") -> dict[str, int]:

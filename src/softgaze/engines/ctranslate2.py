@@ -114,7 +114,7 @@ class CTranslate2Engine(Engine):
             num_hypotheses=search.beam,
             length_penalty=search.length_penalty,
             no_repeat_ngram_size=search.no_repeat,
-            min_decoding_length=search.min_length,
+            min_decoding_length=min(search.min_length, limit),
             max_decoding_length=limit,
             return_scores=True,
             return_end_token=True,
@@ -128,11 +128,11 @@ class CTranslate2Engine(Engine):
         return search.longest(len(reading.ids), len(reading.prefix), self.places)
 
     def finished(self, batch: Batch, readings: Sequence[Reading], search: Search) -> Found:
-        """What a batch came to. A batch has one limit; who wrote past the own one is searched again with it."""
+        """What a batch came to. A batch has one limit; who came to the own one before is searched again with it."""
         again: dict[int, list[int]] = {}
         for number, promised in zip(batch.numbers, batch.results, strict=True):
             result, own = promised.result(), self.limit(readings[number], search)
-            if own < batch.limit and max(map(len, result.hypotheses)) > own:
+            if own < batch.limit and max(map(len, result.hypotheses)) >= own:
                 again.setdefault(own, []).append(number)
             else:
                 yield number, self.hypotheses(readings[number], result, search)
@@ -231,7 +231,8 @@ def device_named(name: str, gpus: int) -> str:
     if name == "auto":
         return "cuda" if gpus else "cpu"
     kind, _, number = name.partition(":")
-    if kind not in ("cpu", "cuda") or int(number or 0) >= (gpus if kind == "cuda" else 1):
+    there = {"cpu": 1, "cuda": gpus}.get(kind, 0)
+    if not (number or "0").isdecimal() or int(number or 0) >= there:
         raise UsageError(f"device {name} is not available to CTranslate2; here there is cpu and {gpus} of cuda")
     return name
 

@@ -170,13 +170,18 @@ def fill_decoder(spec: Any, model: Transformer, places: int, first: tuple[int, i
 
 
 def fill_positions(spec: Any, positions: Positions, places: int, width: int) -> None:
-    """Always a table of our own: left alone, CTranslate2 makes one of another layout."""
+    """Always a table of our own: left alone, CTranslate2 makes one of another layout.
+
+    It has one row more than there are places, since CTranslate2 looks one token past what it is given to score.
+    """
+    if isinstance(positions, Rotary):
+        return
+    table = torch.zeros(places + 1, width)
     if isinstance(positions, Learned):
-        spec.position_encodings.encodings = array(positions.table.weight)
+        table[:places] = positions.table.weight.detach()
     elif isinstance(positions, Sinusoidal):
-        spec.position_encodings.encodings = array(sinusoidal(torch.arange(places), width))
-    elif not isinstance(positions, Rotary):
-        spec.position_encodings.encodings = numpy.zeros((places, width), numpy.float32)
+        table = sinusoidal(torch.arange(places + 1), width)
+    spec.position_encodings.encodings = array(table)
 
 
 def fill_norm(spec: Any, norm: nn.Module) -> None:
