@@ -6,7 +6,7 @@ import sacrebleu
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgaze.metrics import Scores, bleu_tokenizer, is_unspaced, score, sentence_scores
+from softgaze.metrics import Scores, bleu_tokenizer, score, sentence_scores
 
 RIGHT = ["The cat sat on the mat.", "A dog runs in the park today.", "나는 오늘 학교에 가요.", "He sees it."]
 WRONG = ["The dog sat on the mat.", "A dog sleeps in the park today.", "나는 어제 학교에 갔어요.", "He sees it."]
@@ -62,13 +62,6 @@ def test_japanese_by_mecab_only_where_it_is_installed(monkeypatch):
     assert bleu_tokenizer("ja") == "char"
     monkeypatch.setattr("softgaze.metrics.find_spec", lambda name: object())
     assert bleu_tokenizer("ja") == "ja-mecab"
-
-
-@pytest.mark.parametrize(
-    ("language", "expected"), [("zh", True), ("ja-JP", True), ("ko", False), ("", False), ("jam", False)]
-)
-def test_unspaced_languages(language, expected):
-    assert is_unspaced(language) == expected
 
 
 def test_chinese_is_compared_by_characters():

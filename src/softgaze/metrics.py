@@ -13,10 +13,8 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 from sacrebleu.metrics.ter import TER
 
+from softgaze.data.languages import is_unspaced
 from softgaze.data.tokens import normalise
-
-# Written without spaces between words, so that sacreBLEU's usual tokenizer would take a clause for a word.
-UNSPACED = ("zh", "ja", "th", "lo", "km", "my", "bo")
 
 
 @dataclass(frozen=True)
@@ -77,11 +75,6 @@ def sentence_scores(hypothesis: str, reference: str, *, language: str = "") -> d
     bleu = BLEU(tokenize=bleu_tokenizer(language), force=True, effective_order=True)
     found = {"bleu": bleu.sentence_score(written, wanted), "chrf": CHRF().sentence_score(written, wanted)}
     return {name: round(float(each.score), 2) for name, each in found.items()}
-
-
-def is_unspaced(language: str) -> bool:
-    """Whether a language code, such as zh-Hant, is of a language written without spaces."""
-    return language.lower().replace("_", "-").split("-")[0] in UNSPACED
 
 
 def bleu_tokenizer(language: str) -> str:

@@ -15,12 +15,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, overload
 
 from softgaze.bundle import ATTENTION, Bundle
+from softgaze.data.languages import is_unspaced
 from softgaze.data.tokens import Tokenizer, normalise
 from softgaze.devices import has_torch
 from softgaze.engines import Engine, Reading, open_engine
 from softgaze.engines.base import Ids
 from softgaze.errors import SoftgazeError, UsageError
-from softgaze.metrics import is_unspaced
 from softgaze.search.hypothesis import Hypothesis, hypothesis
 from softgaze.search.settings import Sampling, Search
 from softgaze.symbols import END
