@@ -1,12 +1,12 @@
 """The wheel, built and installed as a user would have it: in a clean environment that holds nothing else of ours."""
 
+import json
 import os
 import subprocess
 import sys
-import sysconfig
 import zipfile
 from email import message_from_bytes
-from importlib.metadata import requires
+from importlib.metadata import distribution, requires
 from pathlib import Path
 
 import pytest
@@ -14,6 +14,9 @@ from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
 import softgaze
+from bundles import lines
+from commands import run as run_command
+from engines.exported import exported, trained_bundle
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = {"train", "plots", "onnx", "serve", "vision", "scale", "tensorboard", "docs", "dev", "all"}
@@ -38,40 +41,19 @@ def wheel(tmp_path_factory):
 
 @pytest.fixture(scope="module")
 def environment(wheel, tmp_path_factory):
-    """A fresh virtual environment with the wheel alone. Nothing is downloaded.
+    """A fresh virtual environment with the wheel and what it requires, and nothing else: a base install.
 
-    The base requirements are lent by this environment through a .pth line. Python reads no .pth files of a place added
-    that way, so an editable install of softgaze beside them stays invisible.
+    Nothing is downloaded: the requirements are links to those of this environment.
     """
     folder = tmp_path_factory.mktemp("clean") / "environment"
     run(sys.executable, "-m", "venv", "--without-pip", folder)
     python = folder / "bin" / "python"
     run(sys.executable, "-m", "pip", "--python", python, "install", "--no-index", "--no-deps", wheel)
     site = Path(run(python, "-c", "import sysconfig; print(sysconfig.get_path('purelib'))"))
-    (site / "lent.pth").write_text(sysconfig.get_path("purelib"))
+    for name in closure(BASE):
+        for top in {file.parts[0] for file in distribution(name).files} - {"..", "__pycache__"}:
+            (site / top).symlink_to(Path(distribution(name).locate_file(top)))
     return folder
-
-
-def test_the_installed_program_tells_the_version_of_the_source(environment, tmp_path):
-    assert run(environment / "bin" / "softgaze", "--version", cwd=tmp_path) == f"softgaze {softgaze.__version__}"
-    assert run(environment / "bin" / "python", "-m", "softgaze", "--version", cwd=tmp_path).endswith(
-        softgaze.__version__
-    )
-
-
-def test_what_was_run_is_what_was_installed(environment, tmp_path):
-    where = run(environment / "bin" / "python", "-c", "import softgaze; print(softgaze.__file__)", cwd=tmp_path)
-    assert Path(where).is_relative_to(environment)
-
-
-LOADED = """
-import sys
-from importlib.metadata import packages_distributions
-import softgaze.cli
-owners = packages_distributions()
-names = {name.partition(".")[0] for name in sys.modules}
-print(*{owner for name in names for owner in owners.get(name, ())})
-"""
 
 
 def closure(names):
@@ -87,12 +69,97 @@ def closure(names):
     return found
 
 
-def test_the_command_line_needs_nothing_but_the_base_requirements(environment, tmp_path):
-    """The environment lends more than a base install has, so what is loaded must be counted."""
-    loaded = {
-        canonicalize_name(name) for name in run(environment / "bin" / "python", "-c", LOADED, cwd=tmp_path).split()
-    }
-    assert loaded - {"softgaze"} <= closure(BASE)
+def test_the_installed_program_tells_the_version_of_the_source(environment, tmp_path):
+    assert run(environment / "bin" / "softgaze", "--version", cwd=tmp_path) == f"softgaze {softgaze.__version__}"
+    assert run(environment / "bin" / "python", "-m", "softgaze", "--version", cwd=tmp_path).endswith(
+        softgaze.__version__
+    )
+
+
+def test_what_was_run_is_what_was_installed(environment, tmp_path):
+    where = run(environment / "bin" / "python", "-c", "import softgaze; print(softgaze.__file__)", cwd=tmp_path)
+    assert Path(where).is_relative_to(environment)
+
+
+def test_the_base_install_is_small_and_has_no_torch(environment, tmp_path):
+    installed = [file.locate() for name in closure(BASE) for file in distribution(name).files]
+    size = sum(file.stat().st_size for file in installed if file.exists())
+    print(f"\nthe base install has {size / 1e6:,.0f} MB")
+    assert size < 400e6
+    missing = "import importlib.util as find; print([find.find_spec(name) for name in ('torch', 'safetensors')])"
+    assert run(environment / "bin" / "python", "-c", missing, cwd=tmp_path) == "[None, None]"
+
+
+# --- an exported model where there is no torch
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("exported")
+    exported(trained_bundle(), folder / "model", "ctranslate2")
+    (folder / "test.en").write_text("".join(f"{line}\n" for line in lines("en", 5)))
+    return folder / "model"
+
+
+COMMANDS = {
+    "translate": ("translate", "model", "the dog runs.", "--nbest", "2", "--json"),
+    "evaluate": ("evaluate", "model", "--test", "test.en", "test.en", "--json"),
+    "align": ("align", "model", "test.en", "test.en", "--json"),
+    "explain": ("explain", "model", "the dog runs."),
+    "explain, as JSON": ("explain", "model", "the dog runs.", "--json"),
+    "explain, a given text": ("explain", "model", "the dog runs.", "--target", "a dog runs.", "--json"),
+    "explain, a page": ("explain", "model", "the dog runs.", "-o", "look.html"),
+    "explain, a picture": ("explain", "model", "the dog runs.", "-o", "look.svg"),
+    "explain, a corpus": ("explain", "model", "--corpus", "test.en", "-o", "corpus.html"),
+    "info": ("info", "model", "--json"),
+}
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_an_exported_model_runs_without_torch(environment, model, command):
+    """The same output as here, where torch is installed, but for speed."""
+    told = run(environment / "bin" / "softgaze", *command, cwd=model.parent)
+    here = run_command(model.parent, *command)
+    assert here.returncode == 0, here.stderr
+    if "evaluate" in command:
+        told, here = json.loads(told), json.loads(here.stdout)
+        assert {**told, "speed": 0} == {**here, "speed": 0}
+    else:
+        assert told.strip() == here.stdout.strip()
+
+
+WATCHED = """
+import atexit, sys
+atexit.register(lambda: print("torch" in sys.modules, file=sys.stderr))
+from softgaze.cli import main
+main()
+"""
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_where_torch_is_installed_an_exported_model_does_not_wait_for_it(model, command):
+    ran = subprocess.run(
+        [sys.executable, "-c", WATCHED, *command], capture_output=True, text=True, check=False, cwd=model.parent
+    )
+    assert ran.returncode == 0, ran.stderr
+    assert ran.stderr.splitlines()[-1] == "False"
+
+
+def test_what_needs_torch_says_so_in_one_line(environment, model, tmp_path):
+    for command in (("translate", trained_bundle(), "a dog"), ("export", trained_bundle(), "--to", "ctranslate2")):
+        where = ("-o", tmp_path / "made", "--allow-drift") if command[0] == "export" else ()
+        ran = subprocess.run(
+            [str(environment / "bin" / "softgaze"), *map(str, (*command, *where))],
+            capture_output=True,
+            text=True,
+            check=False,
+            env={name: value for name, value in os.environ.items() if not name.startswith("PYTHON")},
+        )
+        assert (ran.returncode, ran.stdout) == (4, "")
+        assert ran.stderr == (
+            "softgaze: error: this needs torch, which is not installed; pip install 'softgaze[train]'\n"
+        )
+        assert not (tmp_path / "made").exists()
 
 
 def test_the_wheel_holds_the_package_its_licence_and_nothing_else(wheel):

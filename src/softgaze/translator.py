@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, overload
 from softgaze.bundle import ATTENTION, Bundle
 from softgaze.data.languages import is_unspaced
 from softgaze.data.tokens import Tokenizer, normalise
-from softgaze.devices import has_torch
+from softgaze.devices import has_torch, need_torch
 from softgaze.engines import Engine, Reading, open_engine
 from softgaze.engines.base import Ids
 from softgaze.errors import SoftgazeError, UsageError
@@ -250,22 +250,32 @@ class Translator:
         """How many tokens the model has places for; None where there is no such limit."""
         return self.engine.places
 
+    @property
+    def can_look_elsewhere(self) -> bool:
+        """Whether `what_if` can be asked: not of an exported model, unless torch and its weights are there."""
+        return self.bundle.has_weights and has_torch()
+
     @cached_property
     def torch(self) -> "TorchEngine":
         """The engine that can be made to look elsewhere; of an exported model, by the weights beside it."""
-        if self.engine.name != "torch" and not self.bundle.has_weights:
+        if not self.bundle.has_weights:
             raise UsageError(
                 f"{self.bundle.path}: this was exported to {self.engine.name}, which cannot be watched so closely; "
                 "ask the model it was made from, or export it once more with --with-weights"
             )
+        need_torch()
         from softgaze.engines.torch import TorchEngine
 
-        return self.engine if isinstance(self.engine, TorchEngine) else TorchEngine.open(self.bundle)
+        if isinstance(self.engine, TorchEngine):
+            return self.engine
+        beside = TorchEngine.open(self.bundle)
+        beside.note = f"told by the torch weights, not by {self.engine.name}"
+        return beside
 
     @cached_property
     def eyes(self) -> Engine:
         """Who says where the model looked: torch, if it may and its weights are there, else the engine itself."""
-        return self.torch if self.full and self.bundle.has_weights and has_torch() else self.engine
+        return self.torch if self.full and self.can_look_elsewhere else self.engine
 
     @overload
     def translate(self, text: str, **options: Unpack[Options]) -> Translation: ...

@@ -150,7 +150,8 @@ def make_aligner(
     from softgaze.gaze.aligner import METHOD
     from softgaze.translator import load
 
-    forward, backward = load(model, device), load(reverse, device) if reverse else None
+    forward, backward = (load(path, device, full=False) if path else None for path in (model, reverse))
+    assert forward is not None
     if backward:
         check_directions(forward.bundle.description, backward.bundle.description)
     aligner = forward.aligner(backward, method=method or METHOD, threshold=threshold)

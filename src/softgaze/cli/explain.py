@@ -203,6 +203,7 @@ def explain_texts(
     if asked.target is not None and len(texts) > 1:
         raise UsageError(f"--target is the translation of one text, and {len(texts)} were given")
     translator = looking(model, device)
+    what_if = what_if and translator.can_look_elsewhere  # an exported model only says where it looked
     for number, text in enumerate(texts):
         found = translator.translate(text, beam=beam) if asked.target is None else translator.given(text, asked.target)
         attention = view_of(found, asked)

@@ -39,7 +39,7 @@ class Engine(Eyes):
     @classmethod
     @abstractmethod
     def open(cls, bundle: Bundle, device: str = "auto") -> Self:
-        """From a bundle whose files were checked; one line where the engine's package is not installed."""
+        """From a bundle whose files were checked; its packages are installed."""
 
     @abstractmethod
     def search(self, readings: Sequence[Reading], search: Search) -> Found:

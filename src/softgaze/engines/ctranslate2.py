@@ -12,7 +12,6 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy
 
 from softgaze.bundle import Bundle, Tokenizers
-from softgaze.devices import need
 from softgaze.engines.base import Engine, Found, Reading, by_length
 from softgaze.errors import DataError, UsageError
 from softgaze.gaze.passages import Spoken, batches
@@ -45,7 +44,6 @@ class CTranslate2Engine(Engine):
     @classmethod
     def open(cls, bundle: Bundle, device: str = "auto") -> Self:
         """Its files were checked when the bundle was opened: CTranslate2 itself loads damaged ones silently."""
-        need(NAME, NAME)
         import ctranslate2
 
         chosen = device_named(device, ctranslate2.get_cuda_device_count())

@@ -50,9 +50,9 @@ class Looker:
         """Which map links are made of, and why; nothing where none was chosen for all sentences."""
         if self.choice is None:
             return ""
-        view = self.choice.view
-        size = self.recordings([("a", "a")])[0].size(view.kind)
-        return f"{view.describe(*size, unit=LINKED)}; {self.choice.describe()}"
+        view, [any_look] = self.choice.view, self.recordings([("a", "a")])
+        said = [view.describe(*any_look.size(view.kind), unit=LINKED), any_look.note, self.choice.describe()]
+        return "; ".join(filter(None, said))
 
     def passages(self, pairs: Pairs) -> list[Passage]:
         """Sentence pairs as the model has them."""
