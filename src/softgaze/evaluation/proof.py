@@ -7,15 +7,14 @@ were all but equally likely. Rounded weights are other numbers: there the transl
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from itertools import zip_longest
-from typing import Any, cast
+from typing import Any
 
 import numpy
-from sacrebleu.metrics.bleu import BLEU
-from sacrebleu.significance import PairedTest, Result
 
 from softgaze.errors import DivergedError
+from softgaze.evaluation.counts import count_system
+from softgaze.evaluation.significance import difference
 from softgaze.gaze.passages import Passage, Spoken
-from softgaze.metrics import bleu_tokenizer
 from softgaze.symbols import END
 from softgaze.translator import Part, Translation, Translator
 
@@ -143,12 +142,10 @@ def near(before: Translator, one: Part, other: Part) -> bool:
 def quality(before: Translator, after: Translator, pairs: Pairs) -> Quality:
     """BLEU of both on the same sentences, with a paired bootstrap."""
     sources, references = map(list, zip(*pairs, strict=True))
-    systems = {
-        name: [found.text for found in each.translate(sources)] for name, each in (("before", before), ("after", after))
-    }
-    metric = BLEU(
-        tokenize=bleu_tokenizer(before.bundle.description.target_language), force=True, references=[references]
+    language = before.bundle.description.target_language
+    one, other = (
+        count_system([found.text for found in each.translate(sources)], references, language=language)
+        for each in (before, after)
     )
-    _, results = PairedTest([*systems.items()], {"BLEU": metric}, None, test_type="bs")()
-    one, other = cast(list[Result], results["BLEU"])
-    return Quality(float(one.score), float(other.score), float(other.p_value or 0.0), len(references))
+    p_value = difference(one, other, "bleu").bootstrap_p
+    return Quality(one.score("bleu"), other.score("bleu"), p_value, len(references))
