@@ -11,7 +11,7 @@ from softgaze.search.settings import Sampling
 from softgaze.symbols import END, SPECIAL
 from softgaze.translator import Options
 
-LONG = "The dog runs. A small cat sees the old man, the red tree and a dog! Does the man sleep? " * 2
+LONG = "The dog runs. A small cat sees the old man, the red tree and a dog! Does the man sleep?"  # no part twice: a tie
 TEXTS = [*lines("en", 12), "", *lines("ko", 6), " ", LONG, "the"]
 PARTS = [
     Spoken((20, 30, 40), (50, 60)),

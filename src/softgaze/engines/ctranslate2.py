@@ -32,6 +32,13 @@ class Batch(NamedTuple):
     results: Sequence[Any]  # promised
 
 
+class Written(NamedTuple):
+    """What was found for one reading, best first; asked for once, since CTranslate2 makes new strings each time."""
+
+    pieces: list[list[str]]
+    scores: list[float]
+
+
 class CTranslate2Engine(Engine):
     """A Transformer that was exported."""
 
@@ -57,30 +64,25 @@ class CTranslate2Engine(Engine):
             raise DataError(f"{bundle.path / NAME}: CTranslate2 cannot load it: {error}") from error
         return cls(translator, bundle.tokenizers, bundle.engine, chosen)
 
-    # --- words
+    # --- words: CTranslate2 is spoken to in pieces
 
-    @cached_property
-    def source_pieces(self) -> list[str]:
-        """The piece of each source id: CTranslate2 is spoken to in pieces."""
-        return self.tokenizers.source.pieces(range(len(self.tokenizers.source)))
-
-    @cached_property
-    def target_pieces(self) -> list[str]:
-        """The same of the target."""
-        return self.tokenizers.target.pieces(range(len(self.tokenizers.target)))
-
-    @cached_property
-    def target_ids(self) -> dict[str, int]:
-        """And back."""
-        return {piece: number for number, piece in enumerate(self.target_pieces)}
-
-    def read(self, ids: Iterable[int]) -> list[str]:
+    def read(self, ids: Sequence[int]) -> list[str]:
         """Pieces of a source."""
-        return [self.source_pieces[number] for number in ids]
+        return self.tokenizers.source.pieces(ids)
 
-    def write(self, ids: Iterable[int]) -> list[str]:
+    def write(self, ids: Sequence[int]) -> list[str]:
         """Pieces of a target."""
-        return [self.target_pieces[number] for number in ids]
+        return self.tokenizers.target.pieces(ids)
+
+    def written(self, pieces: Iterable[str]) -> list[int]:
+        """Ids of a target."""
+        ids = self.tokenizers.target.ids
+        return [ids[piece] for piece in pieces]
+
+    @cached_property
+    def special(self) -> frozenset[str]:
+        """Pieces that belong to no text."""
+        return frozenset(self.write([PAD, UNKNOWN, BEGIN]))
 
     # --- searching
 
@@ -130,36 +132,38 @@ class CTranslate2Engine(Engine):
         again: dict[int, list[int]] = {}
         for number, promised in zip(batch.numbers, batch.results, strict=True):
             result, own = promised.result(), self.limit(readings[number], search)
-            if own < batch.limit and max(map(len, result.hypotheses)) >= own:
+            found = Written(result.hypotheses, result.scores)
+            if own < batch.limit and max(map(len, found.pieces)) >= own:
                 again.setdefault(own, []).append(number)
             else:
-                yield number, self.hypotheses(readings[number], result, search)
+                yield number, self.hypotheses(readings[number], found, search)
         for one in [self.begin(numbers, readings, search) for numbers in again.values()]:
             yield from self.finished(one, readings, search)
 
-    def hypotheses(self, reading: Reading, result: Any, search: Search) -> list[Hypothesis]:
+    def hypotheses(self, reading: Reading, found: Written, search: Search) -> list[Hypothesis]:
         """The best, with the scores that every engine gives."""
-        found = [[self.target_ids[piece] for piece in pieces] for pieces in result.hypotheses]
-        if any({PAD, UNKNOWN, BEGIN} & {*written} for written in found):
+        forced = bool(reading.prefix or search.min_length or search.no_repeat)
+        best = found.pieces if forced else found.pieces[: search.nbest]
+        if not all(map(self.special.isdisjoint, best)):
             return self.without_special(reading, search)
-        if reading.prefix or search.min_length or search.no_repeat:
-            totals = self.totals(reading, found)  # what it was forced to is not in CTranslate2's scores
-        else:
-            scores = zip(found, result.scores, strict=True)
-            totals = [score * len(written) ** search.length_penalty for written, score in scores]
-        every = [hypothesis(*each, search.length_penalty) for each in zip(found, totals, strict=True)]
-        return sorted(every, key=lambda each: -each.score)[: search.nbest]
+        if forced:
+            return self.ranked(reading, best, search)
+        return [
+            hypothesis(self.written(pieces), score * len(pieces) ** search.length_penalty, search.length_penalty)
+            for pieces, score in zip(best, found.scores, strict=False)
+        ]
 
     def without_special(self, reading: Reading, search: Search) -> list[Hypothesis]:
         """Searched again where a token was written that is none; to forbid them always would change all scores."""
-        pieces = self.write([PAD, BEGIN])
-        batch = self.begin([0], [reading], search, disable_unk=True, suppress_sequences=[[each] for each in pieces])
-        [result] = [promised.result() for promised in batch.results]
-        found = [[self.target_ids[piece] for piece in pieces] for pieces in result.hypotheses]
-        every = [
-            hypothesis(written, total, search.length_penalty)
-            for written, total in zip(found, self.totals(reading, found), strict=True)
-        ]
+        never = [[piece] for piece in self.write([PAD, BEGIN])]
+        batch = self.begin([0], [reading], search, disable_unk=True, suppress_sequences=never)
+        return self.ranked(reading, batch.results[0].result().hypotheses, search)
+
+    def ranked(self, reading: Reading, written: Sequence[Sequence[str]], search: Search) -> list[Hypothesis]:
+        """By the model's own log-probabilities: CTranslate2 leaves out what was forced, and what is forbidden."""
+        found = [self.written(pieces) for pieces in written]
+        totals = self.totals(reading, found)
+        every = [hypothesis(*each, search.length_penalty) for each in zip(found, totals, strict=True)]
         return sorted(every, key=lambda each: -each.score)[: search.nbest]
 
     def totals(self, reading: Reading, found: Sequence[Sequence[int]]) -> list[float]:
