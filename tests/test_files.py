@@ -64,6 +64,7 @@ def test_a_directory_that_was_never_finished_leaves_the_old_one(tmp_path):
         (place / "new").touch()
         raise ValueError
     assert os.listdir(tmp_path / "a") == ["old"]
+    assert os.listdir(tmp_path) == ["a"]
 
 
 def test_what_a_crash_left_behind_is_no_obstacle(tmp_path):
