@@ -7,7 +7,8 @@ import torch
 from bundles import tokenizer
 from softgaze.bundle import Tokenizers
 from softgaze.evaluation.why.gradients import gradients, log_odds
-from softgaze.gaze.watching import Passage, as_tensors
+from softgaze.gaze.passages import Passage
+from softgaze.gaze.watching import as_tensors
 from softgaze.models import MODELS, build
 
 TOKENIZERS = Tokenizers(tokenizer(), tokenizer())

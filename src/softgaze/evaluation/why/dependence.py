@@ -20,8 +20,8 @@ from softgaze.evaluation.buckets import automatic_edges, make_buckets, source_le
 from softgaze.evaluation.significance import RESAMPLES, SEED, Estimate, band
 from softgaze.evaluation.why.gradients import gradients
 from softgaze.gaze.influence import influences
+from softgaze.gaze.passages import Passage, check_places
 from softgaze.gaze.recording import Matrix
-from softgaze.gaze.watching import Passage, check_places
 from softgaze.translator import Translator
 
 SENTENCES = 100

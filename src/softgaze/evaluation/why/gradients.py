@@ -14,8 +14,9 @@ from torch import Tensor, nn
 
 from softgaze.bundle import Tokenizers
 from softgaze.gaze.honesty import UNKNOWN
+from softgaze.gaze.passages import Passage, batches
 from softgaze.gaze.recording import Matrix
-from softgaze.gaze.watching import Passage, as_tensors, batches, device_of
+from softgaze.gaze.watching import as_tensors, device_of
 from softgaze.gaze.words import Side
 from softgaze.models.base import Seq2Seq
 
