@@ -44,7 +44,8 @@ def cosine(query: Tensor, keys: Tensor) -> Tensor:
     return dot(F.normalize(query, dim=-1), F.normalize(keys, dim=-1))
 
 
-SHORT = 128  # keys up to which plain products beat the fused kernel on a CPU
+SHORT = 128  # keys up to which plain products beat the fused kernel on a CPU,
+FEW = 16  # and queries up to which they do not
 FUSED_SCALES: dict[ScoreFunction, float | None] = {dot: 1.0, scaled_dot: None}  # None is the kernel's own 1/√D
 
 
@@ -62,9 +63,14 @@ def attend(
 ) -> Attended:
     """Look at `keys` with `query` and bring back the weighted sum of `values`.
 
+    Rows of queries (R, H, Q, D) may share keys and values of N rows: each of these then serves R / N that stand together.
     `weighting` multiplies the weights after the softmax (Luong's local-p). `look` is shown the weights and returns
     those to use. When nobody asks for weights, the fastest kernel runs; a test holds the two paths equal.
     """
+    if query.ndim == keys.ndim == 4 and query.shape[0] > keys.shape[0] and query.shape[0] % keys.shape[0] == 0:
+        few = Shared(query, keys, values, mask, weighting)
+        options: dict[str, Any] = {"score": score, "dropout": dropout, "need_weights": need_weights}
+        return few.attend_apart(look, **options) if look else few.attend_together(**options)
     check_shapes(query, keys, values, mask, weighting)
     if not 0 <= dropout < 1:
         raise ValueError(f"a dropout of {dropout} is not a share from 0 up to 1")
@@ -85,13 +91,56 @@ def attend(
 
 
 def fused_is_faster(query: Tensor, keys: Tensor) -> bool:
-    """On a CPU the fused kernel only wins for long sentences and single queries; elsewhere it always does.
+    """On a CPU the fused kernel only wins for long sentences and the few queries of a beam; elsewhere it always does.
 
     It is made for thousands of keys. At 24, forward and backward of a batch take four times those of plain products.
     """
     if query.device.type != "cpu" or torch.compiler.is_compiling() or not is_fast():
         return True
-    return query.shape[-2] == 1 or keys.shape[-2] > SHORT
+    few = 1 if torch.is_grad_enabled() else FEW
+    return query.shape[-2] <= few or keys.shape[-2] > SHORT
+
+
+class Shared(NamedTuple):
+    """Rows of queries that share keys and values: R rows of one, N of the other."""
+
+    query: Tensor  # (R, H, Q, D)
+    keys: Tensor  # (N, H, K, D)
+    values: Tensor
+    mask: Tensor | None  # of N or R rows
+    weighting: Tensor | None
+
+    def attend_together(self, **options: Any) -> Attended:
+        """The queries of all rows of a group at once, without a copy of what they share."""
+        mask, weighting = (self.fold(part) for part in (self.mask, self.weighting))
+        query = self.fold(self.query)
+        assert query is not None
+        context, weights = attend(query, self.keys, self.values, mask, weighting=weighting, **options)
+        return Attended(self.unfold(context), None if weights is None else self.unfold(weights))
+
+    def attend_apart(self, look: Look, **options: Any) -> Attended:
+        """Each row by itself: a look is shown rows, and may treat them differently."""
+        parts = (self.keys, self.values, self.mask, self.weighting)
+        keys, values, mask, weighting = (None if part is None else for_each_row(part, len(self.query)) for part in parts)
+        assert keys is not None and values is not None
+        return attend(self.query, keys, values, mask, weighting=weighting, look=look, **options)
+
+    def fold(self, part: Tensor | None) -> Tensor | None:
+        """(R, H, Q, D) -> (N, H, R/N · Q, D); what says the same for every query of a group stays as it is."""
+        groups, queries = self.keys.shape[0], self.query.shape[2]
+        if part is None or (part.shape[0] in (1, groups) and part.shape[2] == 1):
+            return part
+        rows = for_each_row(part, len(self.query)).expand(-1, -1, queries, -1)
+        return rows.unflatten(0, (groups, -1)).transpose(1, 2).flatten(2, 3)
+
+    def unfold(self, part: Tensor) -> Tensor:
+        """(N, H, R/N · Q, D) -> (R, H, Q, D)."""
+        return part.unflatten(2, (-1, self.query.shape[2])).transpose(1, 2).flatten(0, 1)
+
+
+def for_each_row(part: Tensor, rows: int) -> Tensor:
+    """(N, …) -> (R, …): each one again for every row that shares it."""
+    return part if part.shape[0] == rows else part.repeat_interleave(rows // part.shape[0], 0)
 
 
 def masked_softmax(scores: Tensor, mask: Tensor | None) -> Tensor:
@@ -332,6 +381,7 @@ class LocalMonotonic(Everywhere):
 
     def forward(self, query: Tensor, positions: Tensor, mask: Tensor) -> Windowed:
         """Only a mask."""
+        mask = for_each_row(mask, positions.shape[0])
         return Windowed(mask & window_mask(positions, mask.shape[-1], self.reach), None)
 
 
@@ -349,6 +399,7 @@ class LocalPredictive(Everywhere):
 
     def forward(self, query: Tensor, positions: Tensor, mask: Tensor) -> Windowed:
         """Both a mask and a weighting."""
+        mask = for_each_row(mask, positions.shape[0])
         length = mask.sum(-1)  # (B, 1, 1): of the real source, whatever it was padded to
         centers = (length * self.predict(query).squeeze(-1).sigmoid()).squeeze(1)  # (B, Q)
         size, deviation = mask.shape[-1], self.reach / 2

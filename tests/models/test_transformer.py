@@ -88,7 +88,9 @@ def test_a_decoder_layer_is_torchs_own(residual, activation):
     copy_layer(ours, theirs)
     vectors, memory = (normal(3, size, 8) for size in (4, 5))
     mask = padding_mask(torch.tensor([5, 1, 3]), 5)
-    actual, _, _ = ours(vectors, torch.arange(4), ours.start(memory), mask, None, None, False)
+    remembered = ours.cross.remember(memory)
+    nothing = KeysValues(*(part[:, :, :0] for part in remembered))
+    actual, _, _ = ours(vectors, torch.arange(4), nothing, remembered, mask, None, None, False)
     hidden = {"tgt_mask": ~causal_mask(4)[0, 0], "memory_key_padding_mask": ~mask[:, 0, 0]}
     same(actual, theirs(vectors, memory, **hidden))
 
@@ -163,7 +165,7 @@ def test_keys_and_values_of_the_source_are_computed_once():
 def test_a_cache_of_shared_heads_is_smaller():
     model = TRANSFORMER.but(key_heads=1).model
     _, state = checks.inputs_of_a_step(model, RAGGED)
-    assert all(isinstance(layer.own, KeysValues) and layer.own.keys.shape == (3, 1, 4, 4) for layer in state.layers)
+    assert all(isinstance(own, KeysValues) and own.keys.shape == (3, 1, 4, 4) for own in state.own)
 
 
 @pytest.mark.parametrize(

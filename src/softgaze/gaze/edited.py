@@ -39,8 +39,9 @@ class EditedState(NamedTuple):
 
     def reorder(self, index: Tensor) -> Self:
         """Choose batch rows."""
-        chosen: Self = choose(self, index)
-        return chosen
+        rows = choose(self._replace(ways=()), index)
+        reordered: Self = rows._replace(ways=tuple(way.reorder(index) for way in self.ways))
+        return reordered
 
     def chosen(self, token: Tensor) -> Any:
         """The state that this token was predicted with."""
@@ -83,15 +84,17 @@ class Edited(Seq2Seq):
         features, inner, weights = self.model.advance(tokens, inner, changing, need_weights=need_weights)
         return Advance(features, EditedState((inner,), read[:, :0], read, state.sentence), weights)
 
-    def step(self, token: Tensor, state: EditedState, watch: Watch | None = None) -> Step:
+    def step(
+        self, token: Tensor, state: EditedState, watch: Watch | None = None, *, need_weights: bool = True
+    ) -> Step:
         """One more token; twice where it matters whether the next one begins a word."""
         inner, first = state.chosen(token), state.read.shape[1]
         read, sentence = torch.cat([state.read, token[:, None]], 1), state.sentence
         words, begins = self.words(read, sentence)[:, -1:], self.beginnings(read, sentence)
-        goes_on = self.model.step(token, inner, Changing(self.edits, sentence, words, first, watch))
+        goes_on = self.model.step(token, inner, Changing(self.edits, sentence, words, first, watch), need_weights=need_weights)
         if not begins.any():
             return goes_on._replace(state=EditedState((goes_on.state,), read[:, :0], read, sentence))
-        another = self.model.step(token, inner, Changing(self.edits, sentence, words + 1, first, watch))
+        another = self.model.step(token, inner, Changing(self.edits, sentence, words + 1, first, watch), need_weights=False)
         ways = EditedState((goes_on.state, another.state), begins, read, sentence)
         return Step(joined(goes_on.logits, another.logits, begins), ways, goes_on.weights)
 
@@ -181,7 +184,9 @@ def joined(goes_on: Tensor, another: Tensor, begins: Tensor) -> Tensor:
 
 
 def either(first: Any, second: Any, is_second: Tensor) -> Any:
-    """Of two states, row by row, one or the other; nested like `choose`."""
+    """Of two states, row by row, one or the other; nested like `choose`. What they share, such as memories, stays."""
+    if first is second:
+        return first
     if isinstance(first, Tensor):
         return torch.where(is_second.view(-1, *[1] * (first.ndim - 1)), second, first)
     parts = [either(one, other, is_second) for one, other in zip(first, second, strict=True)]

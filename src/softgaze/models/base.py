@@ -47,10 +47,17 @@ class Memory(NamedTuple):
 
 
 class State(Protocol):
-    """Where a decoder stands: the memory, and what it has read of the target so far."""
+    """Where a decoder stands: the memory, and what it has read of the target so far.
+
+    A memory may serve several rows that stand side by side: R rows, N memories, R / N rows for each.
+    """
 
     def reorder(self, index: Tensor) -> Self:
-        """The same state with batch rows chosen (dropped, repeated, permuted) by `index`. All that search needs."""
+        """The same state with batch rows chosen by `index`. All that search needs.
+
+        (R',): any rows (dropped, repeated, permuted). (N', W): each line has rows of one memory, and the lines keep the
+        order of their memories, so that these need not be copied for every row, nor at all as long as none leaves.
+        """
 
 
 class Step(NamedTuple):
@@ -58,7 +65,7 @@ class Step(NamedTuple):
 
     logits: Tensor  # (B, V)
     state: Any  # the model's own State
-    weights: Tensor  # (B, H, S) of the last cross-attention; a model without attention has no heads: H = 0
+    weights: Tensor | None  # (B, H, S) of the last cross-attention, H = 0 in a model without; None: nobody asked
 
 
 class Advance(NamedTuple):
@@ -124,13 +131,13 @@ class Seq2Seq(nn.Module, ABC):
     def advance(self, tokens: Tensor, state: Any, watch: Watch | None = None, *, need_weights: bool = False) -> Advance:
         """Read target `tokens` (B, T) on from `state`."""
 
-    def step(self, token: Tensor, state: Any, watch: Watch | None = None) -> Step:
-        """One more token (B,). The last cross-attention takes the plain path, since its weights are shown."""
+    def step(self, token: Tensor, state: Any, watch: Watch | None = None, *, need_weights: bool = True) -> Step:
+        """One more token (B,). Where weights are needed, the last cross-attention takes the plain path."""
         if token.ndim != 1:
             raise ValueError(f"a step reads one token a row, (B,), not {tuple(token.shape)}")
-        features, state, weights = self.advance(token[:, None], state, watch, need_weights=True)
-        assert weights is not None
-        return Step(self.output(features[:, 0]), state, weights[:, :, 0])
+        features, state, weights = self.advance(token[:, None], state, watch, need_weights=need_weights)
+        shown = weights[:, :, 0] if need_weights and weights is not None else None
+        return Step(self.output(features[:, 0]), state, shown)
 
     def decode(self, memory: Memory, target: Tensor, watch: Watch | None = None) -> Tensor:
         """Features (B, T, D) for every prefix of `target` (B, T): teacher forcing, all steps at once."""
@@ -145,9 +152,16 @@ class Seq2Seq(nn.Module, ABC):
 def choose(tree: Any, index: Tensor) -> Any:
     """Choose batch rows of every tensor in nested (named) tuples: what each State's `reorder` does."""
     if isinstance(tree, Tensor):
-        return tree.index_select(0, index)
+        return tree.index_select(0, index.flatten())
     parts = [choose(part, index) for part in tree]
     return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
+
+
+def choose_memories(tree: Any, index: Tensor, memories: int, rows: int) -> Any:
+    """The memories of the rows that `index` chooses among R rows: see `State.reorder`."""
+    if index.ndim == 2 and index.shape[0] == memories:
+        return tree
+    return choose(tree, (index if index.ndim == 1 else index[:, 0]) // (rows // memories))
 
 
 def check_source(source: Source, vocabulary: int | None = None) -> None:

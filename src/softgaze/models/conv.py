@@ -24,6 +24,7 @@ from softgaze.models.base import (
     check_source,
     check_tokens,
     choose,
+    choose_memories,
     look_at,
 )
 from softgaze.models.embeddings import embeddings
@@ -117,14 +118,15 @@ class DecoderLayer(nn.Module):
 class ConvState(NamedTuple):
     """Where the decoder stands."""
 
-    layers: tuple[LayerState, ...]
-    memory: Memory
+    layers: tuple[LayerState, ...]  # of R rows
+    memory: Memory  # of N memories
     position: Tensor  # (B,) tokens read so far
 
     def reorder(self, index: Tensor) -> Self:
         """Choose batch rows."""
-        chosen: Self = choose(self, index)
-        return chosen
+        rows, memories = self.position.shape[0], self.memory.mask.shape[0]
+        layers, position = choose((self.layers, self.position), index)
+        return type(self)(layers, choose_memories(self.memory, index, memories, rows), position)
 
 
 class Conv(Seq2Seq):

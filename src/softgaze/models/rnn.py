@@ -10,7 +10,16 @@ from typing import Any, ClassVar, NamedTuple, Self
 import torch
 from torch import Tensor, nn
 
-from softgaze.attention import SCORES, WINDOWS, Attended, Everywhere, Score, attend, padding_mask
+from softgaze.attention import (
+    SCORES,
+    WINDOWS,
+    Attended,
+    Everywhere,
+    Score,
+    attend,
+    for_each_row,
+    padding_mask,
+)
 from softgaze.dropout import Dropout
 from softgaze.errors import pick
 from softgaze.models.base import (
@@ -22,6 +31,7 @@ from softgaze.models.base import (
     check_source,
     check_tokens,
     choose,
+    choose_memories,
     look_at,
 )
 from softgaze.models.embeddings import embeddings
@@ -120,16 +130,17 @@ def pick_places(vectors: Tensor, places: Tensor) -> Tensor:
 class RNNState(NamedTuple):
     """Where a recurrent decoder stands."""
 
-    memory: Memory
-    keys: Tensor  # (B, S, D) what queries are compared with, computed once
+    memory: Memory  # of N memories, and so the keys; the rest of R rows
+    keys: Tensor  # (N, S, D) what queries are compared with, computed once
     hidden: Hidden
     attentional: Tensor  # (B, D) h̃ of the step before, for input feeding
     position: Tensor  # (B,) tokens read so far
 
     def reorder(self, index: Tensor) -> Self:
         """Choose batch rows."""
-        chosen: Self = choose(self, index)
-        return chosen
+        rows, memories = self.position.shape[0], self.memory.mask.shape[0]
+        memory, keys = choose_memories(self[:2], index, memories, rows)
+        return type(self)(memory, keys, *choose(self[2:], index))
 
 
 class RNN(Seq2Seq):
@@ -226,7 +237,7 @@ class RNN(Seq2Seq):
 
     def read(self, words: Tensor, state: RNNState, watch: Watch | None, need_weights: bool) -> Advance:
         """Read embedded `words` (B, T, D); T is 1 where steps feed each other."""
-        context = state.memory.extra[0][:, None].expand_as(words)
+        context = for_each_row(state.memory.extra[0][:, None], words.shape[0]).expand_as(words)
         seen, hidden = self.decoder(torch.cat([words, context], -1), state.hidden)
         nowhere = words.new_zeros(words.shape[0], 0, words.shape[1], state.memory.mask.shape[-1])
         return Advance(self.read_out(seen, words, context), self.after(state, words, hidden), nowhere)

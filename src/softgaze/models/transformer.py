@@ -23,6 +23,7 @@ from softgaze.models.base import (
     check_source,
     check_tokens,
     choose,
+    choose_memories,
     look_at,
 )
 from softgaze.models.embeddings import embeddings
@@ -143,13 +144,6 @@ class EncoderLayer(nn.Module):
         return self.around_feed_forward.after(vectors, change)
 
 
-class LayerState(NamedTuple):
-    """What one decoder layer remembers."""
-
-    own: KeysValues  # of the target so far
-    memory: KeysValues  # of the source
-
-
 class DecoderLayer(nn.Module):
     """Masked self-attention, cross-attention, feed-forward."""
 
@@ -160,35 +154,31 @@ class DecoderLayer(nn.Module):
         self.attention, self.cross, self.feed_forward = attention, cross, feed_forward
         self.around_attention, self.around_cross, self.around_feed_forward = residual(), residual(), residual()
 
-    def start(self, memory: Tensor) -> LayerState:
-        """Nothing read yet; the memory's keys and values computed once."""
-        remembered = self.cross.remember(memory)
-        return LayerState(KeysValues(*(part[:, :, :0] for part in remembered)), remembered)
-
     def forward(
         self,
         vectors: Tensor,
         places: Tensor,
-        state: LayerState,
+        own: KeysValues,
+        memory: KeysValues,
         memory_mask: Tensor,
         look_own: Look | None,
         look_cross: Look | None,
         need_weights: bool,
-    ) -> tuple[Tensor, LayerState, Tensor | None]:
-        """Read `vectors` (B, T, D) on from `state` -> vectors, the state after them, cross weights (B, H, T, S)."""
+    ) -> tuple[Tensor, KeysValues, Tensor | None]:
+        """Read `vectors` (B, T, D) after those of `own` -> vectors, `own` with them, cross weights (B, H, T, S)."""
         query = self.around_attention.before(vectors)
         asked, new = self.attention.ask_and_remember(query, places)
-        own = state.own.append(new)
+        own = own.append(new)
         past = self.attention.past(query.shape[1], own.keys.shape[-2], query.device)
         context = self.attention.answer(asked, own, past, look=look_own).context
         vectors = self.around_attention.after(vectors, context)
 
         query = self.around_cross.before(vectors)
-        context, weights = self.cross(query, state.memory, memory_mask, need_weights=need_weights, look=look_cross)
+        context, weights = self.cross(query, memory, memory_mask, need_weights=need_weights, look=look_cross)
         vectors = self.around_cross.after(vectors, context)
 
         change = self.feed_forward(self.around_feed_forward.before(vectors))
-        return self.around_feed_forward.after(vectors, change), LayerState(own, state.memory), weights
+        return self.around_feed_forward.after(vectors, change), own, weights
 
 
 # --- the model --------------------------------------------------------------------------------------------------
@@ -197,13 +187,15 @@ class DecoderLayer(nn.Module):
 class TransformerState(NamedTuple):
     """Where the decoder stands."""
 
-    layers: tuple[LayerState, ...]
+    own: tuple[KeysValues, ...]  # what each layer remembers of the target so far, of R rows
+    memory: tuple[KeysValues, ...]  # and of the source; of N memories
     memory_mask: Tensor
 
     def reorder(self, index: Tensor) -> Self:
         """Choose batch rows."""
-        chosen: Self = choose(self, index)
-        return chosen
+        rows, memories = self.own[0].keys.shape[0], self.memory_mask.shape[0]
+        memory, mask = choose_memories(self[1:], index, memories, rows)
+        return self._replace(own=choose(self.own, index), memory=memory, memory_mask=mask)
 
 
 class Transformer(Seq2Seq):
@@ -292,26 +284,26 @@ class Transformer(Seq2Seq):
         return Memory(self.encoder_norm(vectors), mask)
 
     def start(self, memory: Memory) -> TransformerState:
-        """Nothing written yet."""
-        return TransformerState(
-            tuple(cast(DecoderLayer, layer).start(memory.values) for layer in self.decoder), memory.mask
-        )
+        """Nothing written yet; the memory's keys and values computed once."""
+        remembered = tuple(cast(DecoderLayer, layer).cross.remember(memory.values) for layer in self.decoder)
+        nothing = tuple(KeysValues(*(part[:, :, :0] for part in own)) for own in remembered)
+        return TransformerState(nothing, remembered, memory.mask)
 
     def advance(
         self, tokens: Tensor, state: TransformerState, watch: Watch | None = None, *, need_weights: bool = False
     ) -> Advance:
         """All tokens side by side; the causal mask keeps the future out."""
-        check_tokens("target", tokens, self.target_embedding.num_embeddings, state.memory_mask.shape[0])
-        first = state.layers[0].own.keys.shape[-2]
+        check_tokens("target", tokens, self.target_embedding.num_embeddings, state.own[0].keys.shape[0])
+        first = state.own[0].keys.shape[-2]
         places = torch.arange(first, first + tokens.shape[1], device=tokens.device)
         vectors = self.target_positions.add(self.target_embedding(tokens) * self.scale, places)
-        vectors, weights, layers = self.dropout(vectors), None, []
-        for number, (layer, before) in enumerate(zip(self.decoder, state.layers, strict=True)):
+        vectors, weights, read = self.dropout(vectors), None, []
+        for number, (layer, own, memory) in enumerate(zip(self.decoder, state.own, state.memory, strict=True)):
             looks = (look_at(watch, "decoder", number, first), look_at(watch, "cross", number, first))
             wanted = need_weights and number == len(self.decoder) - 1  # only the last layer is shown
-            vectors, after, weights = layer(vectors, places, before, state.memory_mask, *looks, wanted)
-            layers.append(after)
-        return Advance(self.decoder_norm(vectors), state._replace(layers=tuple(layers)), weights)
+            vectors, own, weights = layer(vectors, places, own, memory, state.memory_mask, *looks, wanted)
+            read.append(own)
+        return Advance(self.decoder_norm(vectors), state._replace(own=tuple(read)), weights)
 
 
 def draw_matrices(*stacks: nn.Module) -> None:

@@ -3,21 +3,14 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import torch
-from torch import Tensor
+import numpy
+from numpy.lib.stride_tricks import sliding_window_view
 
-from softgaze.models.base import Seq2Seq
 from softgaze.search.settings import check_lengths, longest
+from softgaze.search.steps import Array, Chances
 from softgaze.symbols import BEGIN, END, PAD, SPECIAL, UNKNOWN
 
-NEVER = -torch.inf
-UNLIKELY = -1e6  # the least a model's own log-probability counts for: a forced or only choice is never impossible
-
-
-def check_ready(model: Seq2Seq) -> None:
-    """A model in training mode drops out at random: every search would find something else."""
-    if model.training:
-        raise ValueError("the model is in training mode, where dropout is random; call model.eval() before a search")
+NEVER_WRITTEN = numpy.array([PAD, UNKNOWN, BEGIN])
 
 
 @dataclass(frozen=True)
@@ -39,59 +32,58 @@ class Rules:
         if any(not isinstance(token, int) or token < 0 or token in SPECIAL for token in tokens):
             raise ValueError("a prefix holds ids of ordinary tokens: no special ones, none below zero")
 
-    def longest(self, lengths: Tensor) -> Tensor:
+    def longest(self, lengths: Array) -> Array:
         """After how many tokens each sentence is cut."""
-        prefixes = (self.forced(len(lengths), lengths.device) >= 0).sum(1)
+        prefixes = (self.forced(len(lengths)) >= 0).sum(1)
         limits = [
             longest(source, prefix, self.min_length, self.max_length, self.places)
             for source, prefix in zip(lengths.tolist(), prefixes.tolist(), strict=True)
         ]
-        return torch.tensor(limits, device=lengths.device)
+        return numpy.array(limits)
 
-    def forced(self, sentences: int, device: torch.device) -> Tensor:
+    def forced(self, sentences: int) -> Array:
         """(N, P) prefix tokens, −1 where free."""
         prefixes = self.prefixes if self.prefixes is not None else [()] * sentences
         if len(prefixes) != sentences:
             raise ValueError(f"{len(prefixes)} prefixes for {sentences} sentences")
         size = max(len(prefix) for prefix in prefixes)
         rows = [[*prefix] + [-1] * (size - len(prefix)) for prefix in prefixes]
-        return torch.tensor(rows, dtype=torch.long, device=device).view(sentences, size)
+        return numpy.array(rows, dtype=numpy.int64).reshape(sentences, size)
 
-    def apply(self, logits: Tensor, written: Tensor, forced: Tensor) -> Tensor:
-        """Log-probabilities (R, V) after `written` (R, t), with what may not follow at −inf; `forced` is (R, P)."""
-        log_probabilities = logits.float().log_softmax(-1).clamp(min=UNLIKELY)
-        if bool(log_probabilities.isnan().any()):
-            raise ValueError("the model's logits are not numbers: its parameters are broken, or it overflowed")
-        scores = log_probabilities.clone()
-        scores[:, [PAD, UNKNOWN, BEGIN]] = NEVER
+    def apply(self, chances: Chances, written: Array, forced: Array) -> None:
+        """Forbid what may not follow `written` (R, t); `forced` is (R, P)."""
         place = written.shape[1]
-        if self.no_repeat:
-            forbid_repeats(scores, written, self.no_repeat)
-        if place < self.min_length:
-            scores[:, END] = NEVER
-        stuck = scores.isneginf().all(1)  # nothing may follow: then the sentence ends, whatever its length
-        scores[stuck, END] = log_probabilities[stuck, END]
+        chances.forbid(NEVER_WRITTEN)
+        free = numpy.ones(len(written), dtype=bool)
         if place < forced.shape[1]:
-            force(scores, log_probabilities, forced[:, place])
-        return scores
+            free = forced[:, place] < 0
+            force(chances, forced[:, place])
+        if self.no_repeat:
+            forbid_repeats(chances, written, self.no_repeat, free)
+        if place < self.min_length:
+            forbid_the_end(chances)
 
 
-def forbid_repeats(scores: Tensor, written: Tensor, size: int) -> None:
-    """In place: a token that would complete an n-gram already there cannot follow."""
+def force(chances: Chances, tokens: Array) -> None:
+    """Where a token is forced (not −1), nothing else can follow."""
+    if tokens.max() >= chances.vocabulary:
+        raise ValueError(f"prefix token {tokens.max()} is outside the vocabulary of {chances.vocabulary}")
+    rows = numpy.flatnonzero(tokens >= 0)
+    chances.force(rows, tokens[rows])
+
+
+def forbid_repeats(chances: Chances, written: Array, size: int, free: Array) -> None:
+    """A token that would complete an n-gram already there cannot follow, in rows that are `free` (R,)."""
     if written.shape[1] < size:
         return
-    grams = written.unfold(1, size, 1)  # (R, windows, n)
+    grams = sliding_window_view(written, size, axis=1)  # (R, windows, n)
     tail = written[:, written.shape[1] - size + 1 :]  # (R, n − 1)
-    again = (grams[..., :-1] == tail[:, None]).all(-1)  # (R, windows)
-    rows, windows = again.nonzero(as_tuple=True)
-    scores[rows, grams[rows, windows, -1]] = NEVER
+    again = (grams[..., :-1] == tail[:, None]).all(-1) & free[:, None]  # (R, windows)
+    rows, windows = again.nonzero()
+    chances.forbid_in(rows, grams[rows, windows, -1])
 
 
-def force(scores: Tensor, log_probabilities: Tensor, tokens: Tensor) -> None:
-    """In place: where a token is forced (not −1), nothing else can follow."""
-    if int(tokens.max()) >= scores.shape[1]:
-        raise ValueError(f"prefix token {int(tokens.max())} is outside the vocabulary of {scores.shape[1]}")
-    rows = (tokens >= 0).nonzero().flatten()
-    chosen = tokens[rows]
-    scores[rows] = NEVER
-    scores[rows, chosen] = log_probabilities[rows, chosen]
+def forbid_the_end(chances: Chances) -> None:
+    """Where anything else may follow; where not, a sentence ends, whatever its length."""
+    rows = numpy.flatnonzero(chances.others(END))
+    chances.forbid_in(rows, numpy.full(len(rows), END))

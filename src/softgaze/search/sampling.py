@@ -4,24 +4,26 @@ The random numbers depend on the seed, the source, the number of the sample and 
 batch: a sentence gets the same samples alone and among others, and different sentences share no luck.
 """
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import Any
+from typing import TYPE_CHECKING
 
-import torch
-from torch import Tensor
+import numpy
 
-from softgaze.models.base import Seq2Seq, Source, Watch
 from softgaze.search.hypothesis import Hypothesis, hypothesis
-from softgaze.search.rules import Rules, check_ready
+from softgaze.search.rules import Rules
 from softgaze.search.settings import check_penalty, check_sampling
+from softgaze.search.steps import Array, Steps
 from softgaze.symbols import BEGIN, END
 
+if TYPE_CHECKING:
+    from softgaze.models.base import Seq2Seq, Source, Watch
 
-@torch.no_grad()
+
 def sample(
-    model: Seq2Seq,
-    source: Source,
+    model: "Seq2Seq",
+    source: "Source",
     *,
     samples: int = 1,
     temperature: float = 1.0,
@@ -30,90 +32,114 @@ def sample(
     seed: int = 0,
     length_penalty: float = 1.0,
     rules: Rules = Rules(),
-    watch: Watch | None = None,
+    watch: "Watch | None" = None,
 ) -> list[list[Hypothesis]]:
     """`samples` hypotheses for each sentence, in the order drawn; `top_k` 0 and `top_p` 1 cut nothing."""
+    from softgaze.search.torch_steps import TorchSteps
+
     check_sampling(samples, temperature, top_k, top_p)
     check_penalty(length_penalty)
-    rows = first_rows(model, source, samples, seed, rules, watch)
+    steps = TorchSteps(model, source, watch)
+    return draw_samples(steps, samples, temperature, top_k, top_p, seed, length_penalty, rules)
+
+
+def draw_samples(
+    steps: Steps,
+    samples: int,
+    temperature: float = 1.0,
+    top_k: int = 0,
+    top_p: float = 1.0,
+    seed: int = 0,
+    length_penalty: float = 1.0,
+    rules: Rules = Rules(),
+) -> list[list[Hypothesis]]:
+    """Sampling itself, on any engine."""
+    rows = first_rows(steps, samples, seed, rules)
     drawn: dict[tuple[int, int], Hypothesis] = {}
     while len(rows.sentence):
-        logits, rows.state, _ = model.step(rows.last, rows.state, watch)
-        allowed = rules.apply(logits, rows.written, rows.forced)
-        luck = torch.cat([torch.rand(1, generator=each) for each in rows.noise]).to(allowed.device)
-        rows.last = draw(allowed / temperature, top_k, top_p, luck)
-        rows.totals = rows.totals + allowed.gather(1, rows.last[:, None]).squeeze(1)
-        rows.written = torch.cat([rows.written, rows.last[:, None]], 1)
+        chances = steps.read(rows.before[:, None], rows.last[:, None])
+        rules.apply(chances, rows.written, rows.forced)
+        allowed = chances.array()  # (R, V)
+        if numpy.isnan(allowed).any():
+            raise ValueError("the model's logits are not numbers: its parameters are broken, or it overflowed")
+        rows.add(allowed, draw(allowed / temperature, top_k, top_p, numpy.array([next(each) for each in rows.noise])))
         ends = (rows.last == END) | (rows.longest <= rows.written.shape[1])
-        for row in ends.nonzero().flatten().tolist():
-            place = int(rows.sentence[row]), int(rows.number[row])
-            drawn[place] = hypothesis(rows.written[row].tolist(), float(rows.totals[row]), length_penalty)
-        rows = rows.only(~ends)
-    return [[drawn[sentence, number] for number in range(samples)] for sentence in range(len(source.lengths))]
+        for row in numpy.flatnonzero(ends):
+            tokens, total = rows.written[row].tolist(), float(rows.totals[row])
+            drawn[int(rows.sentence[row]), int(rows.number[row])] = hypothesis(tokens, total, length_penalty)
+        rows = rows.only(numpy.flatnonzero(~ends))
+    return [[drawn[sentence, number] for number in range(samples)] for sentence in range(len(steps.lengths))]
 
 
 @dataclass
 class Rows:
     """The samples still being written."""
 
-    sentence: Tensor  # (R,) which sentence of the batch
-    number: Tensor  # (R,) which of its samples
-    written: Tensor  # (R, t) tokens so far
-    totals: Tensor  # (R,) their log-probability
-    last: Tensor  # (R,) the token to read next
-    longest: Tensor  # (R,) maximum length
-    forced: Tensor  # (R, P) prefix, −1 where free
-    noise: list[torch.Generator]
-    state: Any
+    sentence: Array  # (R,) which sentence of the batch
+    number: Array  # (R,) which of its samples
+    before: Array  # (R,) which row of the step before each goes on from
+    written: Array  # (R, t) tokens so far
+    totals: Array  # (R,) their log-probability
+    last: Array  # (R,) the token to read next
+    longest: Array  # (R,) maximum length
+    forced: Array  # (R, P) prefix, −1 where free
+    noise: list[Iterator[float]]
 
-    def only(self, kept: Tensor) -> "Rows":
-        """The rows where `kept` is True."""
-        index = kept.nonzero().flatten()
+    def add(self, allowed: Array, tokens: Array) -> None:
+        """One token (R,) more in each."""
+        self.last = tokens
+        self.totals = self.totals + numpy.take_along_axis(allowed, tokens[:, None], 1)[:, 0]
+        self.written = numpy.concatenate([self.written, tokens[:, None]], 1)
+
+    def only(self, index: Array) -> "Rows":
+        """Some of the rows."""
         names = ("sentence", "number", "written", "totals", "last", "longest", "forced")
-        tensors: dict[str, Any] = {name: getattr(self, name)[index] for name in names}
-        noise = [self.noise[row] for row in index.tolist()]
-        return Rows(**tensors, noise=noise, state=self.state.reorder(index) if len(index) else self.state)
+        arrays = {name: getattr(self, name)[index] for name in names}
+        return Rows(**arrays, before=index, noise=[self.noise[row] for row in index])
 
 
-def first_rows(model: Seq2Seq, source: Source, samples: int, seed: int, rules: Rules, watch: Watch | None) -> Rows:
+def first_rows(steps: Steps, samples: int, seed: int, rules: Rules) -> Rows:
     """Every sentence `samples` times, with nothing written."""
-    check_ready(model)
-    state = model.start(model.encode(source, watch))
-    count, device = len(source.lengths), source.lengths.device
-    sentence = torch.arange(count, device=device).repeat_interleave(samples)
+    count = len(steps.lengths)
+    sentence = numpy.arange(count).repeat(samples)
     return Rows(
         sentence=sentence,
-        number=torch.arange(samples, device=device).repeat(count),
-        written=torch.empty(len(sentence), 0, dtype=torch.long, device=device),
-        totals=torch.zeros(len(sentence), device=device),
-        last=torch.full_like(sentence, BEGIN),
-        longest=rules.longest(source.lengths)[sentence],
-        forced=rules.forced(count, device)[sentence],
-        noise=generators(source, samples, seed),
-        state=state.reorder(sentence),
+        number=numpy.tile(numpy.arange(samples), count),
+        before=sentence,
+        written=numpy.empty((len(sentence), 0), dtype=numpy.int64),
+        totals=numpy.zeros(len(sentence), dtype=numpy.float32),
+        last=numpy.full(len(sentence), BEGIN),
+        longest=rules.longest(steps.lengths)[sentence],
+        forced=rules.forced(count)[sentence],
+        noise=all_noise(steps, samples, seed),
     )
 
 
-def generators(source: Source, samples: int, seed: int) -> list[torch.Generator]:
+def all_noise(steps: Steps, samples: int, seed: int) -> list[Iterator[float]]:
     """One source of luck for each sample of each sentence, seeded by what the sentence says."""
-    values, lengths = source.values.cpu(), source.lengths.tolist()
-    texts = [row[:length].contiguous().numpy().tobytes() for row, length in zip(values, lengths, strict=True)]
+    real = zip(steps.sources, steps.lengths, strict=True)
+    texts = [row[:length].tobytes() for row, length in real]
     return [random_numbers(f"{seed} {number} ".encode() + text) for text in texts for number in range(samples)]
 
 
-def random_numbers(key: bytes) -> torch.Generator:
-    """A generator of its own for every key."""
-    return torch.Generator().manual_seed(int.from_bytes(blake2b(key, digest_size=8).digest()) >> 1)
+def random_numbers(key: bytes) -> Iterator[float]:
+    """Numbers from 0 up to 1, others for every key."""
+    generator = numpy.random.Generator(numpy.random.SFC64(int.from_bytes(blake2b(key, digest_size=16).digest())))
+    while True:
+        yield float(generator.random())
 
 
-def draw(scores: Tensor, top_k: int, top_p: float, luck: Tensor) -> Tensor:
+def draw(scores: Array, top_k: int, top_p: float, luck: Array) -> Array:
     """One token (R,) for each row of unnormalised log-probabilities (R, V): the one at `luck` (R,) of what is kept."""
-    probabilities, tokens = scores.softmax(-1).sort(dim=-1, descending=True, stable=True)
+    tokens = numpy.argsort(-scores, axis=1, kind="stable")
+    ordered = numpy.take_along_axis(scores, tokens, 1).astype(numpy.float64)
+    probabilities = numpy.exp(ordered - ordered[:, :1])
     if top_k:
         probabilities[:, top_k:] = 0.0
-    reached = probabilities.cumsum(-1)
-    probabilities = probabilities.masked_fill(reached - probabilities >= top_p * reached[:, -1:], 0.0)
-    reached = probabilities.cumsum(-1)
-    place = torch.searchsorted(reached, luck[:, None] * reached[:, -1:], right=True)
-    kept = (probabilities > 0).sum(-1, keepdim=True)
-    return tokens.gather(1, torch.minimum(place, kept - 1)).squeeze(1)
+    reached = probabilities.cumsum(1)
+    probabilities[reached - probabilities >= top_p * reached[:, -1:]] = 0.0
+    reached = probabilities.cumsum(1)
+    place = (reached <= luck[:, None] * reached[:, -1:]).sum(1)
+    kept = (probabilities > 0).sum(1)
+    drawn: Array = numpy.take_along_axis(tokens, numpy.minimum(place, kept - 1)[:, None], 1)[:, 0]
+    return drawn
