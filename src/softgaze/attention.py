@@ -121,7 +121,9 @@ class Shared(NamedTuple):
     def attend_apart(self, look: Look, **options: Any) -> Attended:
         """Each row by itself: a look is shown rows, and may treat them differently."""
         parts = (self.keys, self.values, self.mask, self.weighting)
-        keys, values, mask, weighting = (None if part is None else for_each_row(part, len(self.query)) for part in parts)
+        keys, values, mask, weighting = (
+            None if part is None else for_each_row(part, len(self.query)) for part in parts
+        )
         assert keys is not None and values is not None
         return attend(self.query, keys, values, mask, weighting=weighting, look=look, **options)
 
@@ -427,10 +429,11 @@ class KeysValues(NamedTuple):
         return KeysValues(torch.cat([self.keys, more.keys], -2), torch.cat([self.values, more.values], -2))
 
 
-Rotate = Callable[[Tensor, Any], Tensor]  # vectors (B, H, N, D/H), their places (N,) -> the vectors turned
+Places = Any  # (N,) numbers, or what a rotation made of them before
+Rotate = Callable[[Tensor, Places], Tensor]  # vectors (B, H, N, D/H), their places -> the vectors turned
 
 
-def as_is(vectors: Tensor, places: Tensor | None) -> Tensor:
+def as_is(vectors: Tensor, places: Places) -> Tensor:
     """The rotation of a model that does not rotate."""
     return vectors
 
@@ -465,7 +468,7 @@ class MultiHead(nn.Module):
         self.value = nn.Linear(width, shared_width)
         self.output = nn.Linear(width, width)
 
-    def remember(self, memory: Tensor, places: Tensor | None = None) -> KeysValues:
+    def remember(self, memory: Tensor, places: Places = None) -> KeysValues:
         """Keys and values of `memory` (B, K, D), whose items stand at `places` (K,)."""
         check_width(memory, self.key.in_features)
         keys, values = (split_heads(part, self.key_heads) for part in project(memory, self.key, self.value))
@@ -489,7 +492,7 @@ class MultiHead(nn.Module):
         memory: KeysValues,
         mask: Tensor | None = None,
         *,
-        places: Tensor | None = None,
+        places: Places = None,
         need_weights: bool = False,
         look: Look | None = None,
     ) -> Attended:

@@ -1,7 +1,10 @@
 """Where tensors live: the device a name stands for, and one line when it, or torch itself, is not there."""
 
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from importlib.util import find_spec
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from softgaze.errors import ResourceError, UsageError, did_you_mean
 
@@ -9,6 +12,9 @@ if TYPE_CHECKING:
     import torch
 
 NAMES = ("auto", "cpu", "cuda", "mps")
+
+Job = TypeVar("Job")
+Done = TypeVar("Done")
 
 
 def need_torch() -> None:
@@ -51,3 +57,35 @@ def count(kind: str) -> int:
     if kind == "cuda":
         return torch.cuda.device_count() if torch.cuda.is_available() else 0
     return int(torch.backends.mps.is_available()) if kind == "mps" else 1
+
+
+@contextmanager
+def using_threads(count: int) -> Iterator[None]:
+    """So many threads for each operation, as long as the block runs."""
+    import torch
+
+    before = torch.get_num_threads()
+    torch.set_num_threads(max(1, count))
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
+
+
+def side_by_side(work: Callable[[Job], Done], jobs: Sequence[Job], device: "torch.device") -> Iterator[Done]:
+    """What `work` makes of each job, in order; on a CPU, each thread does jobs of its own.
+
+    Threads that share every operation wait for each other at every operation.
+    """
+    import torch
+
+    workers = min(torch.get_num_threads(), len(jobs)) if device.type == "cpu" else 1
+    if workers < 2:
+        yield from map(work, jobs)
+        return
+    with using_threads(torch.get_num_threads() // workers):
+        pool = ThreadPoolExecutor(workers)  # a new one: a thread keeps the number of threads it first met
+        try:
+            yield from pool.map(work, jobs)
+        finally:
+            pool.shutdown(cancel_futures=True)

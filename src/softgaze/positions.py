@@ -5,9 +5,17 @@ Places are numbers from 0: (N,), or for `add` also (B, N) when rows stand at dif
 """
 
 import math
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
+
+
+class Turns(NamedTuple):
+    """By how much each pair of dimensions is turned at N places."""
+
+    cos: Tensor  # (N, D/H)
+    sin: Tensor  # its first half negative: what the other of a pair is multiplied by
 
 
 class Positions(nn.Module):
@@ -20,7 +28,11 @@ class Positions(nn.Module):
         """Embeddings (B, N, D) with their places added."""
         return vectors
 
-    def rotate(self, vectors: Tensor, places: Tensor | None) -> Tensor:
+    def turns(self, places: Tensor) -> Tensor | Turns:
+        """What `rotate` needs of places (N,), computed once for all layers and heads."""
+        return places
+
+    def rotate(self, vectors: Tensor, places: Tensor | Turns | None) -> Tensor:
         """Queries or keys (B, H, N, D/H) turned by their places (N,)."""
         return vectors
 
@@ -77,14 +89,19 @@ class Rotary(Positions):
             raise ValueError(f"rotary positions turn pairs: a head width of {head_width} is odd")
         self.head_width = head_width
 
-    def rotate(self, vectors: Tensor, places: Tensor | None) -> Tensor:
+    def turns(self, places: Tensor) -> Turns:
         """Dimensions i and i + D/2 form a pair, as in Llama's layout."""
+        angles = places[:, None] * frequencies(self.head_width, places.device)  # (N, D/2)
+        cos, sin = angles.cos(), angles.sin()
+        return Turns(torch.cat([cos, cos], -1), torch.cat([-sin, sin], -1))
+
+    def rotate(self, vectors: Tensor, places: Tensor | Turns | None) -> Tensor:
+        """(a, b) -> (a cos − b sin, b cos + a sin)."""
         if places is None:
             raise ValueError("rotary positions need the places of what they turn")
-        angles = places[:, None] * frequencies(self.head_width, vectors.device)  # (N, D/2)
-        cos, sin = angles.cos().to(vectors.dtype), angles.sin().to(vectors.dtype)
+        cos, sin = places if isinstance(places, Turns) else self.turns(places)
         first, second = vectors.chunk(2, dim=-1)
-        return torch.cat([first * cos - second * sin, second * cos + first * sin], dim=-1)
+        return vectors * cos.to(vectors.dtype) + torch.cat([second, first], -1) * sin.to(vectors.dtype)
 
 
 POSITIONS: dict[str, type[Positions]] = {

@@ -12,13 +12,14 @@ from softgaze.config import TrainingSettings, resolve
 from softgaze.data.batches import Batch
 from softgaze.data.corpus import Corpus
 from softgaze.data.shards import Shards, write_shards
+from softgaze.devices import using_threads
 from softgaze.errors import DataError, UsageError
 from softgaze.gaze.words import words_of
 from softgaze.models import build
 from softgaze.models.base import OneWatch
 from softgaze.symbols import END
 from softgaze.training import journal, train
-from softgaze.training.gradients import Amount, Gradients, using_threads
+from softgaze.training.gradients import Amount, Gradients
 from softgaze.training.guided import TINY, WEIGHT, Guidance, Guide, looks_of, small_likeness
 from softgaze.training.journal import read_journal
 from softgaze.training.launch import link_files

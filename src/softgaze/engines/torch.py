@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 import torch
 
 from softgaze.bundle import Bundle, Description, Tokenizers
-from softgaze.devices import pick_device
+from softgaze.devices import pick_device, side_by_side
 from softgaze.engines.base import Engine, Found, Reading, by_length
 from softgaze.gaze.edited import edited
 from softgaze.gaze.watching import Watched
@@ -32,9 +32,14 @@ class TorchEngine(Watched, Engine):
         return cls(bundle.model(str(chosen)), bundle.tokenizers, chosen, position_limit(bundle.description))
 
     def search(self, readings: Sequence[Reading], search: Search) -> Found:
-        """Batch by batch, short ones first."""
-        for numbers in by_length(readings, search.batch_tokens // search.width):
-            yield from zip(numbers, self.run([readings[number] for number in numbers], search), strict=True)
+        """Batch by batch, long ones first: on a CPU as many side by side as there are threads."""
+        batches = [*by_length(readings, search.batch_tokens // search.width)][::-1]
+
+        def run(numbers: list[int]) -> list[list[Hypothesis]]:
+            return self.run([readings[number] for number in numbers], search)
+
+        for numbers, found in zip(batches, side_by_side(run, batches, self.where), strict=True):
+            yield from zip(numbers, found, strict=True)
 
     def run(self, batch: Sequence[Reading], search: Search, witness: Witness | None = None) -> list[list[Hypothesis]]:
         """One batch through the model; a `witness` is told what a beam search considers."""

@@ -28,7 +28,7 @@ from softgaze.models.base import (
 )
 from softgaze.models.embeddings import embeddings
 from softgaze.nearby import NearbyHeads
-from softgaze.positions import POSITIONS
+from softgaze.positions import POSITIONS, Turns
 
 # --- the parts of a block ---------------------------------------------------------------------------------------
 
@@ -134,7 +134,7 @@ class EncoderLayer(nn.Module):
         self.attention, self.feed_forward = attention, feed_forward
         self.around_attention, self.around_feed_forward = residual(), residual()
 
-    def forward(self, vectors: Tensor, places: Tensor, mask: Tensor, look: Look | None) -> Tensor:
+    def forward(self, vectors: Tensor, places: Tensor | Turns, mask: Tensor, look: Look | None) -> Tensor:
         """(B, S, D) -> (B, S, D)."""
         query = self.around_attention.before(vectors)
         asked, memory = self.attention.ask_and_remember(query, places)
@@ -157,7 +157,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         vectors: Tensor,
-        places: Tensor,
+        places: Tensor | Turns,
         own: KeysValues,
         memory: KeysValues,
         memory_mask: Tensor,
@@ -279,8 +279,9 @@ class Transformer(Seq2Seq):
         vectors = self.source_positions.add(self.source_embedding(source.values) * self.scale, places)
         vectors = self.dropout(vectors)
         mask = padding_mask(source.lengths, vectors.shape[1])
+        turns = self.source_positions.turns(places)
         for number, layer in enumerate(self.encoder):
-            vectors = layer(vectors, places, mask, look_at(watch, "encoder", number))
+            vectors = layer(vectors, turns, mask, look_at(watch, "encoder", number))
         return Memory(self.encoder_norm(vectors), mask)
 
     def start(self, memory: Memory) -> TransformerState:
@@ -298,10 +299,11 @@ class Transformer(Seq2Seq):
         places = torch.arange(first, first + tokens.shape[1], device=tokens.device)
         vectors = self.target_positions.add(self.target_embedding(tokens) * self.scale, places)
         vectors, weights, read = self.dropout(vectors), None, []
+        turns = self.target_positions.turns(places)
         for number, (layer, own, memory) in enumerate(zip(self.decoder, state.own, state.memory, strict=True)):
             looks = (look_at(watch, "decoder", number, first), look_at(watch, "cross", number, first))
             wanted = need_weights and number == len(self.decoder) - 1  # only the last layer is shown
-            vectors, own, weights = layer(vectors, places, own, memory, state.memory_mask, *looks, wanted)
+            vectors, own, weights = layer(vectors, turns, own, memory, state.memory_mask, *looks, wanted)
             read.append(own)
         return Advance(self.decoder_norm(vectors), state._replace(own=tuple(read)), weights)
 

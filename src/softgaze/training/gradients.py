@@ -4,9 +4,8 @@ Two threads that share every operation wait for each other at every operation; t
 once an update. What comes out depends on the halves alone, not on whether they were computed at the same time.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
 from typing import NamedTuple
 
 import numpy
@@ -16,6 +15,7 @@ from torch import Tensor, nn
 from softgaze.config import TrainingSettings
 from softgaze.data.batches import Batch, hash_key
 from softgaze.data.shards import Array
+from softgaze.devices import using_threads
 from softgaze.dropout import noise
 from softgaze.models.base import OneWatch, Seq2Seq
 from softgaze.speed import measures
@@ -150,14 +150,3 @@ def work(lengths: Array) -> Array:
 def draws_its_own_noise(model: nn.Module) -> bool:
     """Whether all dropout is ours. Torch's stacked RNNs draw from one generator, in whatever order threads come by."""
     return not any(isinstance(module, nn.RNNBase) and module.dropout for module in model.modules())
-
-
-@contextmanager
-def using_threads(count: int) -> Iterator[None]:
-    """So many threads for each operation, as long as the block runs."""
-    before = torch.get_num_threads()
-    torch.set_num_threads(max(1, count))
-    try:
-        yield
-    finally:
-        torch.set_num_threads(before)
