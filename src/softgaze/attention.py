@@ -63,7 +63,8 @@ def attend(
 ) -> Attended:
     """Look at `keys` with `query` and bring back the weighted sum of `values`.
 
-    Rows of queries (R, H, Q, D) may share keys and values of N rows: each of these then serves R / N that stand together.
+    Queries (R, H, Q, D) may share keys and values of fewer rows N: each of these then serves R / N that stand together.
+
     `weighting` multiplies the weights after the softmax (Luong's local-p). `look` is shown the weights and returns
     those to use. When nobody asks for weights, the fastest kernel runs; a test holds the two paths equal.
     """
@@ -112,32 +113,29 @@ class Shared(NamedTuple):
 
     def attend_together(self, **options: Any) -> Attended:
         """The queries of all rows of a group at once, without a copy of what they share."""
-        mask, weighting = (self.fold(part) for part in (self.mask, self.weighting))
-        query = self.fold(self.query)
-        assert query is not None
+        query, mask, weighting = (self.fold(part) for part in (self.query, self.mask, self.weighting))
         context, weights = attend(query, self.keys, self.values, mask, weighting=weighting, **options)
-        return Attended(self.unfold(context), None if weights is None else self.unfold(weights))
+        return Attended(self.unfold(context), weights if weights is None else self.unfold(weights))
 
     def attend_apart(self, look: Look, **options: Any) -> Attended:
         """Each row by itself: a look is shown rows, and may treat them differently."""
-        parts = (self.keys, self.values, self.mask, self.weighting)
-        keys, values, mask, weighting = (
-            None if part is None else for_each_row(part, len(self.query)) for part in parts
-        )
-        assert keys is not None and values is not None
+        rows = self.query.shape[0]
+        keys, values = (for_each_row(part, rows) for part in (self.keys, self.values))
+        mask, weighting = (part if part is None else for_each_row(part, rows) for part in (self.mask, self.weighting))
         return attend(self.query, keys, values, mask, weighting=weighting, look=look, **options)
 
-    def fold(self, part: Tensor | None) -> Tensor | None:
+    def fold(self, part: Any) -> Any:
         """(R, H, Q, D) -> (N, H, R/N · Q, D); what says the same for every query of a group stays as it is."""
-        groups, queries = self.keys.shape[0], self.query.shape[2]
+        groups, (rows, _, queries, _) = self.keys.shape[0], self.query.shape
         if part is None or (part.shape[0] in (1, groups) and part.shape[2] == 1):
             return part
-        rows = for_each_row(part, len(self.query)).expand(-1, -1, queries, -1)
-        return rows.unflatten(0, (groups, -1)).transpose(1, 2).flatten(2, 3)
+        whole = for_each_row(part, rows).expand(-1, -1, queries, -1)
+        return whole.reshape(groups, -1, *whole.shape[1:]).transpose(1, 2).flatten(2, 3)
 
     def unfold(self, part: Tensor) -> Tensor:
         """(N, H, R/N · Q, D) -> (R, H, Q, D)."""
-        return part.unflatten(2, (-1, self.query.shape[2])).transpose(1, 2).flatten(0, 1)
+        groups, heads, _, width = part.shape
+        return part.reshape(groups, heads, -1, self.query.shape[2], width).transpose(1, 2).flatten(0, 1)
 
 
 def for_each_row(part: Tensor, rows: int) -> Tensor:
@@ -474,12 +472,12 @@ class MultiHead(nn.Module):
         keys, values = (split_heads(part, self.key_heads) for part in project(memory, self.key, self.value))
         return KeysValues(self.rotate(keys, places), values)
 
-    def ask(self, query: Tensor, places: Tensor | None = None) -> Tensor:
+    def ask(self, query: Tensor, places: Places = None) -> Tensor:
         """What the heads ask for `query` (B, Q, D): (B, H, Q, D/H)."""
         check_width(query, self.query.in_features)
         return self.rotate(split_heads(self.query(query), self.heads), places)
 
-    def ask_and_remember(self, vectors: Tensor, places: Tensor | None = None) -> tuple[Tensor, KeysValues]:
+    def ask_and_remember(self, vectors: Tensor, places: Places = None) -> tuple[Tensor, KeysValues]:
         """Both of the same `vectors` (B, N, D), which look at themselves."""
         check_width(vectors, self.query.in_features)
         asked, keys, values = project(vectors, self.query, self.key, self.value)

@@ -89,14 +89,12 @@ class Edited(Seq2Seq):
         inner, first = state.chosen(token), state.read.shape[1]
         read, sentence = torch.cat([state.read, token[:, None]], 1), state.sentence
         words, begins = self.words(read, sentence)[:, -1:], self.beginnings(read, sentence)
-        goes_on = self.model.step(
-            token, inner, Changing(self.edits, sentence, words, first, watch), need_weights=need_weights
-        )
+        changing = Changing(self.edits, sentence, words, first, watch)
+        goes_on = self.model.step(token, inner, changing, need_weights=need_weights)
         if not begins.any():
             return goes_on._replace(state=EditedState((goes_on.state,), read[:, :0], read, sentence))
-        another = self.model.step(
-            token, inner, Changing(self.edits, sentence, words + 1, first, watch), need_weights=False
-        )
+        changing = Changing(self.edits, sentence, words + 1, first, watch)
+        another = self.model.step(token, inner, changing, need_weights=False)
         ways = EditedState((goes_on.state, another.state), begins, read, sentence)
         return Step(joined(goes_on.logits, another.logits, begins), ways, goes_on.weights)
 

@@ -2,7 +2,7 @@
 
 A sentence is done when as many hypotheses as the beam is wide have ended (as in CTranslate2, so that engines agree),
 or at its maximum length. Ended hypotheses are kept aside and ranked with all others at the end, so none is ever dropped
-for an unfinished worse one. Done sentences leave the batch. This file knows nothing of models, words, subwords or torch.
+for an unfinished worse one. Done sentences leave the batch. This file knows nothing of models, words or torch.
 """
 
 from collections.abc import Callable
