@@ -194,6 +194,24 @@ def reordering_before_or_after_a_step_is_the_same(case: Case, batch: Batch) -> N
 
 
 @for_any_batch
+def rows_may_share_a_memory(case: Case, batch: Batch) -> None:
+    """A memory kept once for three rows says the same as one for every row, while rows change places and leave."""
+    state = case.model.start(case.model.encode(batch.source))
+    beams = torch.arange(len(batch.target))[:, None].expand(-1, 3)
+    for token in batch.target[0]:
+        shared, apart = state.reorder(beams), state.reorder(beams.flatten())
+        tokens = (token + torch.arange(beams.numel())) % VOCABULARY
+        for watch in (None, Recorder()):
+            one, other = (case.model.step(tokens, each, watch) for each in (shared, apart))
+            same(one.logits, other.logits)
+            same(one.weights, other.weights)
+        same(case.model.step(tokens, shared, need_weights=False).logits, other.logits)
+        left = max(1, len(beams) - 1)
+        state, beams = one.state, torch.arange(beams.numel()).view(-1, 3).flip(1)[-left:]
+        same_tree(state.reorder(beams.flatten()), other.state.reorder(beams.flatten()))
+
+
+@for_any_batch
 def the_future_never_leaks(case: Case, batch: Batch) -> None:
     """∂ output t / ∂ input > t is exactly zero, and ∂ output t / ∂ input t is not."""
     memory, inputs = case.model.encode(batch.source), []
@@ -424,6 +442,7 @@ FOR_ALL = (
     chunks_equal_the_parallel_pass,
     padding_changes_nothing,
     reordering_before_or_after_a_step_is_the_same,
+    rows_may_share_a_memory,
     the_future_never_leaks,
     a_watch_sees_every_attention,
     looking_nowhere_gives_zeros_and_no_nan,

@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from softgaze import devices
-from softgaze.devices import need_torch, pick_device
+from softgaze.devices import need_torch, pick_device, side_by_side, using_threads
 from softgaze.errors import ResourceError, UsageError
 
 
@@ -58,3 +58,27 @@ def test_a_missing_package_is_one_line_with_the_extra(monkeypatch, missing):
 def test_neither_the_package_nor_the_facade_imports_torch():
     program = "import sys, softgaze, softgaze.translator, softgaze.cli; softgaze.load; sys.exit('torch' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", program]).returncode == 0
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_jobs_side_by_side_give_what_they_give_in_turn(threads):
+    seen = set()
+
+    def work(number):
+        seen.add(torch.get_num_threads())
+        return number * number
+
+    before = torch.get_num_threads()
+    with using_threads(threads):
+        assert [*side_by_side(work, range(7), torch.device("cpu"))] == [number * number for number in range(7)]
+    assert (seen, torch.get_num_threads()) == ({1}, before)
+
+
+def test_a_job_that_fails_says_so_and_gives_the_threads_back():
+    def work(number):
+        raise ValueError(f"job {number}")
+
+    with using_threads(2):
+        with pytest.raises(ValueError, match="job 0"):
+            [*side_by_side(work, range(3), torch.device("cpu"))]
+        assert torch.get_num_threads() == 2

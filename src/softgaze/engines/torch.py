@@ -13,6 +13,7 @@ from softgaze.gaze.watching import Watched
 from softgaze.models import MODELS, Seq2Seq, Source, options
 from softgaze.search import Hypothesis, Rules, Search, beam_search, sample
 from softgaze.search.beam import Witness
+from softgaze.speed import tune_allocator
 
 
 class TorchEngine(Watched, Engine):
@@ -29,6 +30,8 @@ class TorchEngine(Watched, Engine):
     def open(cls, bundle: Bundle, device: str = "auto") -> Self:
         """The weights as they were trained."""
         chosen = pick_device(device)
+        if chosen.type == "cpu":
+            tune_allocator()  # every step makes logits for the whole vocabulary, and lets them go
         return cls(bundle.model(str(chosen)), bundle.tokenizers, chosen, position_limit(bundle.description))
 
     def search(self, readings: Sequence[Reading], search: Search) -> Found:

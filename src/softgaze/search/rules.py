@@ -61,7 +61,7 @@ class Rules:
         if self.no_repeat:
             forbid_repeats(chances, written, self.no_repeat, free)
         if place < self.min_length:
-            forbid_the_end(chances)
+            forbid_the_end(chances, certainly=not self.no_repeat)
 
 
 def force(chances: Chances, tokens: Array) -> None:
@@ -83,7 +83,10 @@ def forbid_repeats(chances: Chances, written: Array, size: int, free: Array) -> 
     chances.forbid_in(rows, grams[rows, windows, -1])
 
 
-def forbid_the_end(chances: Chances) -> None:
-    """Where anything else may follow; where not, a sentence ends, whatever its length."""
+def forbid_the_end(chances: Chances, certainly: bool) -> None:
+    """Where anything else may follow, as it `certainly` does without other rules; if not, a sentence ends too soon."""
+    if certainly:
+        chances.forbid(numpy.array([END]))
+        return
     rows = numpy.flatnonzero(chances.others(END))
     chances.forbid_in(rows, numpy.full(len(rows), END))
