@@ -1,5 +1,6 @@
 """Where tensors live: the device a name stands for, and one line when it, or torch itself, is not there."""
 
+import os
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
@@ -84,8 +85,21 @@ def side_by_side(work: Callable[[Job], Done], jobs: Sequence[Job], device: "torc
         yield from map(work, jobs)
         return
     with using_threads(torch.get_num_threads() // workers):
-        pool = ThreadPoolExecutor(workers)  # a new one: a thread keeps the number of threads it first met
-        try:
-            yield from pool.map(work, jobs)
-        finally:
-            pool.shutdown(cancel_futures=True)
+        yield from pooled(work, jobs, workers)
+
+
+def pooled(work: Callable[[Job], Done], jobs: Sequence[Job], workers: int) -> Iterator[Done]:
+    """What `work` makes of each job, in order, by so many threads; by this one where there is nothing to share."""
+    if min(workers, len(jobs)) < 2:
+        yield from map(work, jobs)
+        return
+    pool = ThreadPoolExecutor(workers)  # a new one: to torch, a thread has the number of threads it first met
+    try:
+        yield from pool.map(work, jobs)
+    finally:
+        pool.shutdown(cancel_futures=True)
+
+
+def cores() -> int:
+    """Cores this process may use."""
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

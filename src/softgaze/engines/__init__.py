@@ -23,6 +23,7 @@ class Entry(NamedTuple):
 ENGINES = {
     "torch": Entry("softgaze.engines.torch", "TorchEngine", ("torch", "safetensors"), "softgaze[train]"),
     "ctranslate2": Entry("softgaze.engines.ctranslate2", "CTranslate2Engine", ("ctranslate2",), "ctranslate2"),
+    "onnx": Entry("softgaze.engines.onnx", "OnnxEngine", ("onnxruntime",), "softgaze[onnx]"),
 }
 
 

@@ -4,7 +4,6 @@ One worker of one thread for each core: int8 with two threads in one worker is s
 window are handed over at once, and what comes back is spelled out while the workers go on.
 """
 
-import os
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, NamedTuple, Self
@@ -12,6 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy
 
 from softgaze.bundle import Bundle, Tokenizers
+from softgaze.devices import cores
 from softgaze.engines.base import Engine, Found, Reading, by_length
 from softgaze.errors import DataError, UsageError
 from softgaze.gaze.passages import Spoken, batches
@@ -237,8 +237,3 @@ def device_named(name: str, gpus: int) -> str:
     if not (number or "0").isdecimal() or int(number or 0) >= there:
         raise UsageError(f"device {name} is not available to CTranslate2; here there is cpu and {gpus} of cuda")
     return name
-
-
-def cores() -> int:
-    """Cores this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

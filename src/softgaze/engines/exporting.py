@@ -26,6 +26,7 @@ class Target(NamedTuple):
 
 TARGETS = {
     "ctranslate2": Target("softgaze.engines.to_ctranslate2:export", ("float32", "int8", "int8_float32")),
+    "onnx": Target("softgaze.engines.to_onnx:export", ("float32",)),
 }
 
 

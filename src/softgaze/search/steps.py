@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 Array = NDArray[Any]
 
 NEVER = -numpy.inf
+BLOCK = 64  # tokens of which only the best is looked at first
 UNLIKELY = -1e6  # the least a model's own log-probability counts for: a forced or only choice is never impossible
 
 
@@ -57,10 +58,10 @@ class Steps(Protocol):
 
 
 class ArrayChances:
-    """Chances in plain memory."""
+    """Chances in plain memory, which are changed in place."""
 
     def __init__(self, log_probabilities: Array) -> None:
-        self.values = numpy.maximum(log_probabilities, UNLIKELY)  # (R, V)
+        self.values = numpy.maximum(log_probabilities, UNLIKELY, out=log_probabilities)  # (R, V)
         self.vocabulary = self.values.shape[1]
 
     def forbid(self, tokens: Array) -> None:
@@ -84,13 +85,24 @@ class ArrayChances:
         return others
 
     def best(self, totals: Array, count: int) -> tuple[Array, Array]:
-        """By a partial sort of each sentence."""
+        """The `count` best continuations of each sentence: their totals and places, (N, C)."""
         scores = (self.values.reshape(*totals.shape, -1) + totals[..., None]).reshape(len(totals), -1)  # (N, W · V)
-        places = numpy.argpartition(scores, -count, axis=1)[:, -count:] if count < scores.shape[1] else None
-        found = scores if places is None else numpy.take_along_axis(scores, places, 1)
-        order = numpy.argsort(-found, axis=1, kind="stable")
-        places = order if places is None else numpy.take_along_axis(places, order, 1)
-        return numpy.take_along_axis(found, order, 1), places
+        places = self.promising(scores, count)
+        found = numpy.take_along_axis(scores, places, 1)
+        order = numpy.argsort(-found, axis=1, kind="stable")[:, :count]
+        return numpy.take_along_axis(found, order, 1), numpy.take_along_axis(places, order, 1)
+
+    def promising(self, scores: Array, count: int) -> Array:
+        """Places (N, …) among which are the `count` best: of the best blocks, and of the rest that fills no block."""
+        blocks = scores.shape[1] // BLOCK
+        if blocks <= count:
+            return numpy.broadcast_to(numpy.arange(scores.shape[1]), scores.shape)
+        whole = blocks * BLOCK
+        heads = scores[:, :whole].reshape(len(scores), blocks, BLOCK).max(-1)  # (N, b)
+        chosen = numpy.argpartition(heads, -count, axis=1)[:, -count:]  # (N, C)
+        near = (chosen[..., None] * BLOCK + numpy.arange(BLOCK)).reshape(len(scores), -1)
+        rest = numpy.arange(whole, scores.shape[1])
+        return numpy.concatenate([near, numpy.broadcast_to(rest, (len(scores), len(rest)))], 1)
 
     def array(self) -> Array:
         """All of them."""

@@ -6,9 +6,7 @@ import torch
 from torch import Tensor
 
 from softgaze.models.base import Seq2Seq, Source, Watch
-from softgaze.search.steps import NEVER, UNLIKELY, Array
-
-BLOCK = 64  # tokens of which only the best is looked at first
+from softgaze.search.steps import BLOCK, NEVER, UNLIKELY, Array
 
 
 class TorchSteps:
