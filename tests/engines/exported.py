@@ -17,6 +17,7 @@ from softgaze.symbols import BEGIN, END, PAD
 
 OPTIONS = {**SMALL, "heads": 4, "encoder_layers": 2, "decoder_layers": 2}
 TOLD = Choice(View(layer=1, head=2, rows="reading"), 0.5, "a coin", 3)  # no default anywhere
+TOLD_BY_RNN = Choice(View(layer=0, head=0, rows="reading"), 0.5, "a coin", 3)
 STEPS = 150
 
 
@@ -41,7 +42,8 @@ def trained_bundle(arch: str = "transformer") -> Path:
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     options = {"width": 32, "feed_forward_width": 32, "positions": "rotary"} if arch == "transformer" else {"width": 32}
     base = OPTIONS if arch == "transformer" else {}
-    return changed(make_bundle(directory / arch, arch=arch, options={**base, **options}), learn_to_copy)
+    told = TOLD if arch == "transformer" else TOLD_BY_RNN
+    return changed(make_bundle(directory / arch, arch=arch, options={**base, **options}), learn_to_copy, told)
 
 
 def learn_to_copy(model, tokenizers):
@@ -61,13 +63,13 @@ def learn_to_copy(model, tokenizers):
     model.eval()
 
 
-def changed(path: Path, change) -> Path:
+def changed(path: Path, change, told: Choice = TOLD) -> Path:
     """The bundle with other weights, and with a map to tell."""
     bundle = Bundle.open(path)
     model = bundle.model()
     torch.manual_seed(2)
     change(model, bundle.tokenizers)
-    save_bundle(path, model, bundle.description, bundle.tokenizers, bundle.detector, {"attention": TOLD.to_dict()})
+    save_bundle(path, model, bundle.description, bundle.tokenizers, bundle.detector, {"attention": told.to_dict()})
     return path
 
 

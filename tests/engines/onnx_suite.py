@@ -1,20 +1,22 @@
 """The tests of ONNX Runtime, which `test_onnx.py` runs in a process without CTranslate2: together they never end."""
 
+import subprocess
+import sys
+
 import numpy
 import pytest
 
 from bundles import lines
-from engines.exported import exported, lively_bundle, trained_bundle
+from commands import run
+from engines.exported import TOLD_BY_RNN, exported, lively_bundle, trained_bundle
 from engines.suite import PARTS, TEXTS, EngineSuite, told
 from softgaze.attention import SCORES, WINDOWS
 from softgaze.bundle import Bundle
 from softgaze.engines.onnx import OnnxEngine
 from softgaze.errors import DataError, ResourceError, UsageError
-from softgaze.gaze import Choice, View
 from softgaze.search.settings import Sampling
 from softgaze.translator import load
 
-TOLD = Choice(View(layer=0, head=0, rows="reading"), 0.5, "a coin", 3)
 VARIANTS = {
     "luong": ("rnn-luong", {}),
     "luong that feeds itself": ("rnn-luong", {"input_feeding": True, "shortcut": True}),
@@ -33,13 +35,13 @@ VARIANTS = {
 def both(folder, arch, options):
     """The translators of a model and of its export."""
     source = lively_bundle(folder / "trained", arch=arch, options={"width": 16, **options})
-    return load(source, "cpu"), load(exported(source, folder / "made", "onnx", told=TOLD), "cpu")
+    return load(source, "cpu"), load(exported(source, folder / "made", "onnx", told=TOLD_BY_RNN), "cpu")
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     source = trained_bundle("rnn-luong")
-    made = exported(source, tmp_path_factory.mktemp("models") / "made", "onnx", told=TOLD)
+    made = exported(source, tmp_path_factory.mktemp("models") / "made", "onnx", told=TOLD_BY_RNN)
     return load(source, "cpu"), load(made, "cpu")
 
 
@@ -92,15 +94,66 @@ def test_a_device_it_does_not_have_is_refused(models):
 
 
 def test_ctranslate2_in_the_same_process_is_refused(models, monkeypatch):
-    monkeypatch.setitem(__import__("sys").modules, "ctranslate2", object())
+    monkeypatch.setitem(sys.modules, "ctranslate2", object())
     with pytest.raises(ResourceError, match="do not share a process"):
         OnnxEngine.open(models[1].bundle)
 
 
 def test_a_graph_that_cannot_be_loaded_is_named(models, tmp_path):
-    made = exported(models[0].bundle.path, tmp_path / "made", "onnx", told=TOLD)
+    made = exported(models[0].bundle.path, tmp_path / "made", "onnx", told=TOLD_BY_RNN)
     (made / "onnx" / "step.onnx").write_bytes(b"no graph")
     bundle = Bundle.open(models[1].bundle.path)
     object.__setattr__(bundle, "path", made)
     with pytest.raises(DataError, match=r"step\.onnx: ONNX Runtime cannot load it: "):
         OnnxEngine.open(bundle)
+
+
+# --- the commands
+
+WITHOUT_TORCH = """
+import sys
+
+class Missing:
+    def find_spec(self, name, *_):
+        if name.split(".")[0] in ("torch", "safetensors", "ctranslate2"):
+            raise ModuleNotFoundError(name)
+
+sys.meta_path.insert(0, Missing())
+from softgaze.cli import main
+main()
+"""
+COMMANDS = {
+    "translate": ("translate", "model", "the dog runs.", "--nbest", "2", "--json"),
+    "align": ("align", "model", "test.en", "test.en", "--json"),
+    "explain": ("explain", "model", "the dog runs.", "--json"),
+    "info": ("info", "model", "--json"),
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("commands")
+    (folder / "test.en").write_text("".join(f"{line}\n" for line in lines("en", 20)))
+    done = run(folder, "export", trained_bundle("rnn-luong"), "--to", "onnx", "-o", "model", "--dev", *["test.en"] * 2)
+    assert done.returncode == 0, done.stderr
+    assert "0 of 20 greedy translations are others" in done.stdout
+    return folder
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_an_exported_model_runs_without_torch(place, command):
+    told = subprocess.run([sys.executable, "-c", WITHOUT_TORCH, *command], cwd=place, capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    assert told.stdout == run(place, *command).stdout
+
+
+def test_a_model_without_attention_is_exported_too(place):
+    done = run(place, "export", trained_bundle("rnn"), "--to", "onnx", "-o", "blind", "--dev", *["test.en"] * 2)
+    assert done.returncode == 0, done.stderr
+    assert run(place, "translate", "blind", "the dog runs.").returncode == 0
+
+
+def test_rounded_weights_are_refused(place):
+    done = run(place, "export", trained_bundle("rnn"), "--to", "onnx", "--quantize", "int8", "-o", "rounded")
+    assert done.returncode == 2
+    assert "--quantize int8 is nothing that onnx has" in done.stderr

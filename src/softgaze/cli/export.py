@@ -16,7 +16,7 @@ Pairs = list[tuple[str, str]]
 
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The directory of a trained model.")],
-    to: Annotated[str, typer.Option(help="The engine that shall run it: ctranslate2.")],
+    to: Annotated[str, typer.Option(help="The engine that shall run it: ctranslate2 (transformer) or onnx (rnn…).")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The new model directory.")],
     quantize: Annotated[
         str | None, typer.Option(help="float32, int8 or int8_float32: precision of the weights.  [float32]")
@@ -55,7 +55,7 @@ def export(
     check_exportable(bundle)
     pairs = pairs_of(bundle, dev, allow_drift)
     trained = load(model, "cpu")
-    chosen = map_to_tell(trained, pairs)
+    chosen = map_to_tell(trained, pairs, to)
     with new_directory(output.resolve()) as place:
         write(bundle, trained.model, place, to, precision, chosen, with_weights=with_weights)
         proof = proven(trained, load(place, "cpu", full=False), pairs, precision, allow_drift)
@@ -84,14 +84,15 @@ def pairs_of(bundle: "Bundle", dev: tuple[Path, Path] | None, allow_drift: bool)
     )
 
 
-def map_to_tell(trained: "Translator", pairs: Pairs) -> "Choice | None":
-    """The attention map that the engine shall tell: one layer, one head or the mean of all, by weights alone."""
-    from softgaze.engines.to_ctranslate2 import can_tell
+def map_to_tell(trained: "Translator", pairs: Pairs, to: str) -> "Choice | None":
+    """The attention map that the engine shall tell: the chosen one, or the best of those it can."""
+    from softgaze.engines.exporting import TARGETS
     from softgaze.gaze.choice import by_influence
 
-    if trained.choice is not None and can_tell(trained.choice.view):
+    tells = TARGETS[to].tells
+    if trained.choice is not None and tells(trained.choice.view):
         return trained.choice
-    return by_influence(trained.aligner().forward, pairs, can_tell) or trained.choice
+    return by_influence(trained.aligner().forward, pairs, tells) or trained.choice
 
 
 def proven(

@@ -7,8 +7,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softgaze.bundle import MANIFEST, WEIGHTS, Bundle, read_manifest, seal
+from softgaze.devices import need
 from softgaze.errors import UsageError, pick
-from softgaze.gaze.view import Choice
+from softgaze.gaze.view import Choice, View
 
 if TYPE_CHECKING:
     from softgaze.models import Seq2Seq
@@ -22,17 +23,38 @@ class Target(NamedTuple):
 
     writer: str  # module:function
     precisions: tuple[str, ...]  # the first is taken unless another is asked for
+    package: str  # that writes it
+    install: str  # what pip is asked for
+    tells: Callable[[View], bool]  # whether the engine can tell an attention map
+
+
+def one_map(view: View) -> bool:
+    """What CTranslate2 can tell: weights of one layer, of one head or the mean of all."""
+    return view.kind == "cross" and view.layer is not None and view.measure == "weights"
+
+
+def any_map(view: View) -> bool:
+    """What is told in full."""
+    return True
 
 
 TARGETS = {
-    "ctranslate2": Target("softgaze.engines.to_ctranslate2:export", ("float32", "int8", "int8_float32")),
-    "onnx": Target("softgaze.engines.to_onnx:export", ("float32",)),
+    "ctranslate2": Target(
+        "softgaze.engines.to_ctranslate2:export",
+        ("float32", "int8", "int8_float32"),
+        "ctranslate2",
+        "ctranslate2",
+        one_map,
+    ),
+    "onnx": Target("softgaze.engines.to_onnx:export", ("float32",), "onnx", "softgaze[onnx]", any_map),
 }
 
 
 def check_target(to: str, precision: str | None) -> str:
     """The precision to export to; what does not exist is refused by name."""
-    precisions = pick("engine", to, TARGETS).precisions
+    target = pick("engine", to, TARGETS)
+    need(target.package, target.install)
+    precisions = target.precisions
     if precision is not None and precision not in precisions:
         raise UsageError(f"--quantize {precision} is nothing that {to} has; it has {', '.join(precisions)}")
     return precision or precisions[0]

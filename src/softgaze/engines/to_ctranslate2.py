@@ -72,11 +72,6 @@ def longest_text(model: Transformer, max_length: int) -> int | None:
     return None if rotary else longest(max_length + 1, 0, 0, None)
 
 
-def can_tell(view: View) -> bool:
-    """Whether CTranslate2 can tell this map: weights of one layer, of one head or the mean of all."""
-    return view.kind == "cross" and view.layer is not None and view.measure == "weights"
-
-
 def map_to_tell(model: Transformer, attention: Choice | None) -> tuple[int, int | None]:
     """Layer and head; without a choice the mean of the last layer but one, where links are found most often."""
     if attention is not None and attention.view.layer is not None:
