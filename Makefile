@@ -56,8 +56,9 @@ docs: setup-dev            ## run the guide, draw its figures again, and build t
 soak: setup-dev            ## the long form of the kill test: 250 kills an arch
 	SOFTGAZE_KILLS=250 $(BIN)/python -m pytest tests/training/test_kill.py
 
-bench: setup            ## training speed beside the peers, under ten minutes once they are installed (BENCH= for options)
+bench: setup            ## training and decoding speed beside the peers (BENCH=, BENCH_DECODING= for options)
 	$(BIN)/python -m benchmarks.training $(BENCH)
+	$(BIN)/python -m benchmarks.decoding $(BENCH_DECODING)
 
 bench-full: setup            ## the same for every model, longer and more often
 	$(BIN)/python -m benchmarks.training --full $(BENCH)

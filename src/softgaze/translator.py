@@ -60,7 +60,7 @@ class Options(TypedDict, total=False):
     min_length: int
     no_repeat: int
     prefix: str
-    batch_tokens: int
+    batch_tokens: int | None
 
 
 # --- what comes back --------------------------------------------------------------------------------------------

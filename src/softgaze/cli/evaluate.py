@@ -69,8 +69,8 @@ def evaluate(
         Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the translations to FILE too.")
     ] = None,
     batch_tokens: Annotated[
-        int, typer.Option(min=1, help="Padded tokens × beam at once: memory against speed.")
-    ] = 4096,
+        int | None, typer.Option(min=1, help="Padded tokens × beam at once: memory against speed.  [by engine]")
+    ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = "auto",
 ) -> None:
     """Translate a test set and compare: BLEU, chrF and TER by sacreBLEU, exact matches, and speed.

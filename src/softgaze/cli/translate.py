@@ -36,8 +36,8 @@ def translate(
     no_repeat: Annotated[int, typer.Option(min=0, help="Never write N subwords in a row twice; 0: no such rule.")] = 0,
     prefix: Annotated[str, typer.Option(help="Words that every translation begins with.")] = "",
     batch_tokens: Annotated[
-        int, typer.Option(min=1, help="Padded tokens × beam at once: memory against speed.")
-    ] = 4096,
+        int | None, typer.Option(min=1, help="Padded tokens × beam at once: memory against speed.  [by engine]")
+    ] = None,
     window: Annotated[int | None, typer.Option(min=1, help="Lines read ahead; 1 answers each at once.  [2048]")] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = "auto",
     temperature: Annotated[float | None, typer.Option(help="Sample: below 1 bolder, above 1 wilder.  [1]")] = None,

@@ -34,6 +34,7 @@ class Engine(Eyes):
     name: ClassVar[str]
     precision: str  # of its weights: float32, int8, …
     device: str
+    batch_tokens: ClassVar = 4096  # padded source tokens × hypotheses at once: less waits for Python, more for memory
     places: int | None  # how many tokens the model has places for; None: any number
 
     @classmethod

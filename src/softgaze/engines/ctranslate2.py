@@ -98,8 +98,7 @@ class CTranslate2Engine(Engine):
 
     def batches(self, readings: Sequence[Reading], search: Search) -> list[list[int]]:
         """Numbers of readings that are searched together: CTranslate2 wants a prefix for all of them or for none."""
-        budget = max(search.batch_tokens // search.width, 1)
-        return list(by_length(readings, budget))[::-1]
+        return list(by_length(readings, search.budget(self.batch_tokens)))[::-1]
 
     def begin(self, numbers: list[int], readings: Sequence[Reading], search: Search, **more: Any) -> Batch:
         """Hand a batch to the workers."""

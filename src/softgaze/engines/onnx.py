@@ -57,7 +57,7 @@ class OnnxEngine(Engine):
         """Long ones first, so that no thread is left with much at the end."""
         if any(reading.edits for reading in readings):
             raise UsageError("only torch can be made to look elsewhere")
-        every = [*by_length(readings, max(search.batch_tokens // search.width, 1))][::-1]
+        every = [*by_length(readings, search.budget(self.batch_tokens))][::-1]
 
         def run(numbers: list[int]) -> list[list[Hypothesis]]:
             return self.run([readings[number] for number in numbers], search)

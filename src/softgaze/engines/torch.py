@@ -21,6 +21,7 @@ class TorchEngine(Watched, Engine):
 
     name: ClassVar = "torch"
     precision = "float32"
+    batch_tokens: ClassVar = 8192
 
     def __init__(self, model: Seq2Seq, tokenizers: Tokenizers, device: torch.device, places: int | None = None) -> None:
         super().__init__(model, tokenizers)
@@ -36,7 +37,7 @@ class TorchEngine(Watched, Engine):
 
     def search(self, readings: Sequence[Reading], search: Search) -> Found:
         """Batch by batch, long ones first: on a CPU as many side by side as there are threads."""
-        batches = [*by_length(readings, search.batch_tokens // search.width)][::-1]
+        batches = [*by_length(readings, search.budget(self.batch_tokens))][::-1]
 
         def run(numbers: list[int]) -> list[list[Hypothesis]]:
             return self.run([readings[number] for number in numbers], search)

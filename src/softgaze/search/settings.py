@@ -32,10 +32,10 @@ class Search:
     min_length: int = 0
     no_repeat: int = 0  # n: no n subwords in a row are written twice
     prefix: str = ""  # whole words every translation must begin with
-    batch_tokens: int = 4096  # padded source tokens × hypotheses at once: memory against speed
+    batch_tokens: int | None = None  # padded source tokens × hypotheses at once; None: what suits the engine
 
     def __post_init__(self) -> None:
-        if self.nbest < 1 or self.beam < 1 or self.batch_tokens < 1:
+        if self.nbest < 1 or self.beam < 1 or (self.batch_tokens is not None and self.batch_tokens < 1):
             raise UsageError("beam, nbest and batch_tokens start at 1")
         if self.sampling is None and self.nbest > self.beam:
             raise UsageError(
@@ -46,6 +46,10 @@ class Search:
     def width(self) -> int:
         """Hypotheses that are written at the same time for one source."""
         return self.beam if self.sampling is None else self.nbest
+
+    def budget(self, batch_tokens: int) -> int:
+        """Padded source tokens at once, if `batch_tokens` suit the engine and nobody asked for others."""
+        return max((self.batch_tokens or batch_tokens) // self.width, 1)
 
     def check(self) -> None:
         """Refuse the rest of what cannot work."""

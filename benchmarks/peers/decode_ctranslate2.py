@@ -1,0 +1,35 @@
+"""CTranslate2 called directly, on pieces: a worker of one thread for each core, as it is quickest here."""
+
+import sys
+
+import ctranslate2
+
+from benchmarks.peers.decode_job import Decode, Orders, Sentences, measure
+from benchmarks.peers.job import SPECIAL
+
+
+def prepare(orders: Orders) -> Decode:
+    """The export that ours would run, too."""
+    translator = ctranslate2.Translator(
+        f"{orders.model}/{PRECISION}/ctranslate2", inter_threads=orders.job.threads, intra_threads=1
+    )
+    with open(orders.job.file("vocabulary.txt"), encoding="utf-8") as file:
+        end = file.read().split("\n")[SPECIAL - 1]
+
+    def decode(sentences: Sentences) -> list[int]:
+        found = translator.translate_batch(
+            [[*each, end] for each in sentences],
+            max_batch_size=orders.batch,
+            beam_size=orders.beam,
+            min_decoding_length=orders.length,
+            max_decoding_length=orders.length,
+        )
+        return [len(each.hypotheses[0]) for each in found]
+
+    return decode
+
+
+PRECISION = sys.argv[2] if len(sys.argv) > 2 else "float32"
+
+if __name__ == "__main__":
+    measure(prepare, ctranslate2.__version__)
