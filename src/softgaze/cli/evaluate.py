@@ -28,7 +28,7 @@ class Way(NamedTuple):
     """How models are run."""
 
     beam: int
-    batch_tokens: int
+    batch_tokens: int | None
     device: str
     looks: bool  # whether it is asked where they look
 
