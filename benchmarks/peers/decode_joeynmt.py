@@ -55,7 +55,7 @@ def special(size: int) -> Vocabulary:
 
 def batch_of(ids: Sequence[Sequence[int]]) -> Batch:
     """As its loader makes them."""
-    rows = [torch.tensor([*row, END]) for row in ids]
+    rows = [torch.tensor([*row, END]) for row in sorted(ids, key=len, reverse=True)]  # as its RNNs want them
     return Batch(
         src=pad_sequence(rows, batch_first=True, padding_value=PAD),
         src_length=torch.tensor([len(row) for row in rows]),
