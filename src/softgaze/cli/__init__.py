@@ -24,6 +24,7 @@ COMMANDS = (
     "align",
     "explain",
     "export",
+    "bench",
     "info",
     "phrasebook",
 )  # in the order of the help
