@@ -158,6 +158,8 @@ def run(plan: "Plan", fresh: bool) -> None:
         plan.write()
         if plan.built_in:
             write_built_in(plan.out / PHRASEBOOK, seed=plan.config(plan.variants[0].name).training.seed)
+        if not plan.encoded.exists():
+            say("preparing the text, once for all models")
         prepare_shared(plan)
     take_turns(plan, launch, say)
     for line in write_report(plan):

@@ -12,6 +12,7 @@ from softgaze.gaze.drawing import element, picture, text, ticks
 from softgaze.gaze.lettering import cut, width_of
 
 WIDTH, HEIGHT, LEFT, TOP, GAP = 560, 210, 52, 40, 56  # of one panel, and the room around it
+LEAST = 0.01  # at the top of an axis: a score below it is none
 TITLES = {"bleu": "BLEU on held-out text", "loss": "loss a token on held-out text"}
 
 
@@ -40,7 +41,7 @@ class Panel:
     @property
     def marks(self) -> list[float]:
         """Round values from zero up."""
-        return ticks(max(value for line in self.lines for value in line.values[self.score]))
+        return ticks(max(LEAST, *(value for line in self.lines for value in line.values[self.score])))
 
     def place(self, minute: float, value: float) -> tuple[float, float]:
         """Where a point stands."""

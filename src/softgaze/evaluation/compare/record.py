@@ -1,6 +1,7 @@
 """Everything that was found, as one record: `report.json`. Page and Markdown show its numbers and no others."""
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -141,7 +142,7 @@ class Measured:
         return [
             {"minutes": entry["elapsed"] / 60, **{name: entry[name] for name in kept}}
             for entry in read_journal(self.turn.plan.run(self.name).journal)
-            if entry["kind"] == "validation"
+            if entry["kind"] == "validation" and math.isfinite(entry["loss"])
         ]
 
 

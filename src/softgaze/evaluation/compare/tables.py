@@ -21,10 +21,12 @@ def scores(record: Record) -> Table:
         (each["name"], *(banded(each["scores"][score]) for score in TITLES), *distance(record, first, each["name"]))
         for each in models
     ]
+    pairs = len(record["differences"])
+    corrected = f", corrected for the {pairs} pairs of models (Holm)" if pairs > 1 else ""
     note = (
-        "In brackets, the 95 % bootstrap band. p is the larger of paired bootstrap and approximate randomisation, "
-        f"corrected for the {len(record['differences'])} pairs of models (Holm); below {LUCK} a difference is more "
-        "than the luck of these test sentences. Another seed of training may still change it."
+        "In brackets, the 95 % bootstrap band. p is the larger of paired bootstrap and approximate randomisation"
+        f"{corrected}; below {LUCK} a difference is more than the luck of these test sentences. Another seed of "
+        "training may still change it."
     )
     return Table("Scores", ("model", *TITLES.values(), "BLEU against the best", "p"), rows, note)
 
@@ -87,7 +89,7 @@ def costs(record: Record) -> Table:
     note = (
         "Target tokens learnt from a second, validations not counted; subwords written a second with a beam of "
         f"{record['beam']}, many sentences at once. Minutes count validations, as does the budget. Memory is the most "
-        f"that the model's own process held.{base}"
+        f"that the model's own process held.{base} Speeds are of this machine, as busy as it was."
     )
     return Table("Size, speed and memory", headings, rows, note)
 
