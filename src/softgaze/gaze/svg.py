@@ -75,7 +75,7 @@ def bare(attention: Attention) -> str:
         sheet.rows.end + PAD,
         "\n".join(filter(None, parts)),
         title=title(attention),
-        description=description(attention),
+        description=description(sheet),
     )
 
 
