@@ -14,7 +14,7 @@ from softgaze.gaze import Alignment, Attention
 from softgaze.gaze.colours import GOLD
 from softgaze.gaze.lettering import clean, isolated
 from softgaze.gaze.sheet import Sheet
-from softgaze.gaze.svg import PRINTED, short, svg
+from softgaze.gaze.svg import PRINTED, bare, short, svg
 from softgaze.gaze.words import END_MARK
 
 SPACE = "{http://www.w3.org/2000/svg}"
@@ -78,6 +78,15 @@ def test_every_weight_from_a_tenth_on_is_printed(view):
     cells = [each for each in elements(drawing_of(attention), "text") if each.find(f"{SPACE}title") is not None]
     wanted = [short(weight) for weight in attention.weights.ravel() if weight >= PRINTED]
     assert [each.findtext(f"{SPACE}tspan") for each in cells] == wanted
+
+
+def test_a_bare_map_has_the_same_cells_and_words_and_nothing_around_them():
+    attention = random_attention()
+    alone, whole = (ElementTree.fromstring(draw(attention)) for draw in (bare, svg))
+    assert {*attention.source, *attention.target} <= {*texts_of(alone)} <= {*texts_of(whole)}
+    assert len(elements(alone, "circle")) == len(attention.target)
+    assert float(alone.get("height")) < float(whole.get("height"))
+    assert not {"entropy", "coverage"} & {*texts_of(alone)}
 
 
 def test_numbers_are_short_and_never_round_to_more_than_they_are():

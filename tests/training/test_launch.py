@@ -36,6 +36,16 @@ def test_the_same_text_settings_and_seed_give_the_same_bits(tmp_path, text, arch
     assert weights(tmp_path / "first") == weights(tmp_path / "second")
 
 
+def test_runs_that_share_prepared_text_are_as_those_that_do_not(tmp_path, text):
+    train(small(), text, None, tmp_path / "alone")
+    for name in ("one", "other"):
+        train(small(), text, None, tmp_path / name, encoded=tmp_path / "shared")
+        assert not (tmp_path / name / "encoded").exists()
+        assert weights(tmp_path / name) == weights(tmp_path / "alone")
+    with pytest.raises(UsageError, match="prepared with other settings"):
+        train(small(data={"held_out": 3}), text, None, tmp_path / "third", encoded=tmp_path / "shared")
+
+
 def test_another_seed_gives_other_weights(tmp_path, text):
     train(small(), text, None, tmp_path / "first")
     train(small(training={"seed": 2}), text, None, tmp_path / "second")

@@ -21,6 +21,7 @@ COMMANDS = (
     "translate",
     "evaluate",
     "why",
+    "compare",
     "align",
     "explain",
     "export",

@@ -275,20 +275,11 @@ def write(found: "list[Translation]", output: Path | None) -> None:
             write_all(found, text_line, file, len(found))
 
 
-def speed_of(found: "list[Translation]", seconds: float) -> dict[str, float]:
-    """Sentences and predicted subwords (END among them) a second."""
-    tokens = sum(part.length for each in found for part in each.parts)
-    return {
-        "seconds": round(seconds, 3),
-        "sentences_per_second": round(len(found) / seconds, 2),
-        "tokens_per_second": round(tokens / seconds, 2),
-    }
-
-
 def plain_record(
     translator: "Translator", found: "list[Translation]", seconds: float, references: Sequence[str]
 ) -> dict[str, Any]:
     """Scores of all sentences, and speed."""
+    from softgaze.evaluation.speed import speed_of
     from softgaze.metrics import score
 
     language = translator.bundle.description.target_language

@@ -83,6 +83,7 @@ class Sheet:
     attention: Attention
     gold: Alignment | None = None
     about: str = ""  # what weights of one's own are; else which map of a model this is
+    is_narrow: bool = False  # beside others, so that cells are no wider than high
 
     @cached_property
     def sizes(self) -> Sizes:
@@ -105,8 +106,8 @@ class Sheet:
     def is_turned(self) -> bool:
         """Whether the column labels stand slanted, because side by side they would take too much room."""
         across = len(self.names[1]) * (self.widest + PAD)
-        fits = self.widest + PAD <= self.sizes.cell or (self.widest <= WIDEST and across <= ROW_OF_WORDS)
-        return not fits
+        has_room = not self.is_narrow and self.widest <= WIDEST and across <= ROW_OF_WORDS
+        return not (has_room or self.widest + PAD <= self.sizes.cell)
 
     @cached_property
     def columns(self) -> Axis:
@@ -128,13 +129,19 @@ class Sheet:
         return "{} ↓ {} →".format(*(("query", "key") if self.about else SIDES[self.attention.view.kind]))
 
     @cached_property
+    def reach(self) -> float:
+        """Where cells and column labels end."""
+        ends = [self.columns.end]
+        if self.is_turned:
+            slanted = [width_of(name, self.sizes.letter) * SLANT for name in self.names[1]]
+            ends += [self.columns.middle(number) + each + self.sizes.letter for number, each in enumerate(slanted)]
+        return max(ends)
+
+    @cached_property
     def width(self) -> float:
         """Of the whole drawing."""
-        ends = [self.columns.end + PAD + width_of("0.00", self.sizes.number) + PAD / 2 + BAR]
-        if self.is_turned:
-            reach = [width_of(name, self.sizes.letter) * SLANT for name in self.names[1]]
-            ends += [self.columns.middle(number) + each + self.sizes.letter for number, each in enumerate(reach)]
-        return round(max(*ends, LEAST_WIDTH)) + MARGIN
+        bars = self.columns.end + PAD + width_of("0.00", self.sizes.number) + PAD / 2 + BAR
+        return round(max(self.reach, bars, LEAST_WIDTH)) + MARGIN
 
     @property
     def below(self) -> float:

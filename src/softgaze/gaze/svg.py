@@ -66,6 +66,19 @@ def drawn(attention: Attention, gold: Alignment | None = None, numbers: str = ""
     )
 
 
+def bare(attention: Attention) -> str:
+    """The map and its words alone, for a page of many that says once what they mean."""
+    sheet = Sheet(attention, is_narrow=True)
+    parts = [grid(sheet), cells(sheet), printed(sheet), rings(sheet), row_labels(sheet), column_labels(sheet)]
+    return picture(
+        sheet.reach + MARGIN,
+        sheet.rows.end + PAD,
+        "\n".join(filter(None, parts)),
+        title=title(attention),
+        description=description(sheet),
+    )
+
+
 # --- the map ----------------------------------------------------------------------------------------------------
 
 

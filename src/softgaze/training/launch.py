@@ -46,16 +46,18 @@ def train(
     init: Path | None = None,
     fresh: bool = False,
     guided: Sequence[Path] = (),
+    encoded: Path | None = None,
     listener: Listener = Listener(),
 ) -> dict[str, Any]:
     """Train until the budget is spent; returns the facts of the result. `Interrupted` when asked to stop.
 
     `guided` names files of links between words, one for each part of the corpus, from which one head also learns.
+    `encoded` is where prepared text is kept or to be found, if not in the run: several runs may share it.
     """
     start = Bundle.open(init) if init else None
     config = resolve(like(config, start), trained=True) if start else resolve(config)
     check_options(config.model.arch, config.model.size, config.model.options)
-    run = RunDirectory(out)
+    run = RunDirectory(out, encoded)
     with joined(config.training.rank_timeout) as ranks:
         chosen = ranks.device(pick_device(device))
         if not ranks.leads:

@@ -1,7 +1,5 @@
 """`--dry-run`: what a training would take, found by doing a little of it."""
 
-import resource
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -18,6 +16,7 @@ from softgaze.training.checkpoint import KEEP
 from softgaze.training.launch import guided_words, link_files, make_trainer
 from softgaze.training.listeners import Listener
 from softgaze.training.loop import Trainer
+from softgaze.training.memory import peak_memory
 from softgaze.training.prepare import prepare
 from softgaze.training.run import RunDirectory
 
@@ -59,13 +58,7 @@ def largest_batch(trainer: Trainer) -> Batch:
     return Batch(order[:rows].copy(), 0)
 
 
-def peak_memory() -> int:
-    """Bytes this process has held at most; Linux counts in KiB, macOS in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
-
-
-def describe(trainer: Trainer, speed: float, memory: int, encoded: int) -> str:
+def describe(trainer: Trainer, speed: float, memory: int | None, encoded: int) -> str:
     """The findings, one to a line."""
     config, prepared = trainer.config, trainer.prepared
     parameters = sum(value.numel() for value in trainer.model.parameters())
@@ -83,7 +76,7 @@ def describe(trainer: Trainer, speed: float, memory: int, encoded: int) -> str:
         f"speed        {speed:,.0f} target tokens/s",
         f"an epoch     {updates:,.0f} updates, {minutes(seconds)}",
         f"the budget   {budget(trainer, seconds / updates)}",
-        f"peak memory  {memory / 2**20:,.0f} MiB, with the longest sentences of the text",
+        *([f"peak memory  {memory / 2**20:,.0f} MiB, with the longest sentences of the text"] if memory else []),
         f"disk         {disk / 2**20:,.0f} MiB",
     ]
     return "\n".join(lines)

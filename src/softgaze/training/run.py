@@ -24,9 +24,9 @@ SETTINGS, RESULT, LOCK = "training.yaml", "result.json", ".lock"
 class RunDirectory:
     """Where everything of a run lies."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, encoded: Path | None = None) -> None:
         self.path = path
-        self.encoded, self.checkpoints = path / "encoded", path / "checkpoints"
+        self.encoded, self.checkpoints = encoded or path / "encoded", path / "checkpoints"
         self.journal, self.curve, self.film = path / "metrics.jsonl", path / "curve.svg", path / FILM
 
     def check(self) -> None:

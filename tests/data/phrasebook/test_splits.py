@@ -3,7 +3,7 @@
 import pytest
 
 from data.phrasebook.lines import types
-from softgaze.data.phrasebook import LIMIT, LONG, LONGEST, SPLITS, generate
+from softgaze.data.phrasebook import LIMIT, LONG, LONGEST, SPLITS, dialled, generate, side
 from softgaze.errors import DataError
 
 
@@ -44,6 +44,24 @@ def test_lengths(book):
         assert 0.72 < shares[split] < 0.92
         assert 0.06 < sum(length > 16 for length in lengths[split]) / len(lengths[split]) < 0.16
     assert max(shares.values()) - min(shares.values()) < 0.08
+
+
+@pytest.mark.parametrize("lengths", [range(1, 9), range(9, 17), range(33, LONGEST + 1), range(61, 71)])
+def test_length_can_be_dialled(book, lengths):
+    found = dialled(book.train, lengths, 20, seed=1)
+    assert len({sentence.source for sentence in found}) == 20
+    assert {len(sentence.source.split()) for sentence in found} <= set(lengths)
+    assert found == dialled(book.train, lengths, 20, seed=1)
+    assert found != dialled(book.train, lengths, 20, seed=2)
+    known = {word for sentence in book.train for word in types(sentence.source.lower())}
+    owners = {side(pair) for sentence in found for pair in sentence.combinations}
+    assert all(known.issuperset(types(sentence.source.lower())) for sentence in found)
+    assert owners == ({"train", "test"} if lengths.stop <= LONGEST + 1 else {"train"})
+
+
+def test_lengths_no_sentence_has_are_refused(book):
+    with pytest.raises(DataError, match="ran dry at 0 of 1 sentences of 1 to 1 words"):
+        dialled(book.train, range(1, 2), 1)
 
 
 def test_small_books():

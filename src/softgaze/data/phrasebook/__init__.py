@@ -17,7 +17,7 @@ punctuation attached, counted from 0.
 from softgaze.data.phrasebook.alignment import Link
 from softgaze.data.phrasebook.held_out import side
 from softgaze.data.phrasebook.sentences import LONG, LONGEST, Sentence
-from softgaze.data.phrasebook.splits import LIMIT, SPLITS, Phrasebook, generate
+from softgaze.data.phrasebook.splits import LIMIT, SPLITS, Phrasebook, dialled, generate
 from softgaze.data.phrasebook.vocabulary import words
 from softgaze.data.phrasebook.writing import write
 
@@ -29,6 +29,7 @@ __all__ = [
     "Link",
     "Phrasebook",
     "Sentence",
+    "dialled",
     "generate",
     "side",
     "words",

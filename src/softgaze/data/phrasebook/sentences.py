@@ -15,6 +15,7 @@ from softgaze.data.phrasebook.word_order import Spoken
 LONGEST = 40
 LONG = range(41, 61)
 _CHAINED_SHARE = 0.12
+_SHORTEST_CHAIN = 13
 
 Make = Callable[[Draft], Spoken | None]
 
@@ -86,6 +87,14 @@ def wish(dice: random.Random, split: str) -> Wish:
         return Wish("long", partial(joins.chain, least=max(target - 2, LONG.start), most=target))
     if dice.random() < _CHAINED_SHARE:
         # The smaller of two: every length occurs, the longest least.
-        target = min(dice.randint(13, LONGEST), dice.randint(13, LONGEST))
+        target = min(dice.randint(_SHORTEST_CHAIN, LONGEST), dice.randint(_SHORTEST_CHAIN, LONGEST))
         return Wish("chain", partial(joins.chain, least=target - 2, most=target))
     return dice.choice(_WEIGHTED)
+
+
+def wish_within(dice: random.Random, lengths: range) -> Wish:
+    """A sentence that has, or may have, so many English words, each number as likely."""
+    target = dice.choice(lengths)
+    if target < _SHORTEST_CHAIN:
+        return dice.choice(_WEIGHTED)
+    return Wish("chain", partial(joins.chain, least=max(target - 2, lengths.start), most=target))

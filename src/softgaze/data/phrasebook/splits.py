@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from softgaze.data.phrasebook.draft import Draft
 from softgaze.data.phrasebook.held_out import belongs
-from softgaze.data.phrasebook.sentences import Sentence, wish, written_down
+from softgaze.data.phrasebook.sentences import LONGEST, Sentence, wish, wish_within, written_down
 from softgaze.errors import DataError
 
 # The grammar could write more than this; nobody has needed it, and every split stays easy to fill.
@@ -46,13 +46,26 @@ def generate(pairs: int = 20_000, seed: int = 0) -> Phrasebook:
     return Phrasebook(train, dev, test, long)
 
 
+def dialled(train: Sequence[Sentence], lengths: range, size: int, seed: int = 0) -> tuple[Sentence, ...]:
+    """`size` sentences of so many English words, of words `train` has.
+
+    Where train has sentences as long they hold combinations it never has, as test does; beyond, they are as in long.
+    """
+    name = "test" if lengths.stop - 1 <= LONGEST else "long"
+    found = _Split(name, seed, _vocabulary(train), lengths).fill(size)
+    if len(found) < size:
+        span = f"{lengths.start} to {lengths.stop - 1}"
+        raise DataError(f"phrasebook: the grammar ran dry at {len(found)} of {size} sentences of {span} words")
+    return found
+
+
 class _Split:
     """A split being filled with distinct sentences; what may be in it depends on what was drawn before."""
 
-    def __init__(self, name: str, seed: int, known: frozenset[str] | None = None) -> None:
-        self.name = name
-        self.dice = random.Random(f"softgaze phrasebook {seed} {name}")
-        self.known = known
+    def __init__(self, name: str, seed: int, known: frozenset[str] | None = None, lengths: range | None = None) -> None:
+        self.name, self.known, self.lengths = name, known, lengths
+        span = f" {lengths.start}-{lengths.stop}" if lengths else ""
+        self.dice = random.Random(f"softgaze phrasebook {seed} {name}{span}")
         self.seen: set[str] = set()
         self.sentences: list[Sentence] = []
 
@@ -65,7 +78,7 @@ class _Split:
 
     def draw(self) -> int:
         """Try for one more sentence of the kind wished for next; how many tries it took, given up after some."""
-        wanted = wish(self.dice, self.name)
+        wanted = wish_within(self.dice, self.lengths) if self.lengths else wish(self.dice, self.name)
         for tries in range(1, _PATIENCE + 1):
             draft = Draft(self.dice, self.name)
             spoken = wanted.make(draft)
@@ -79,7 +92,7 @@ class _Split:
         return _PATIENCE
 
     def accepts(self, sentence: Sentence) -> bool:
-        if sentence.source in self.seen:
+        if sentence.source in self.seen or (self.lengths and len(sentence.source.split()) not in self.lengths):
             return False
         # What is long may end a known verb in a way train did not show: sixty known words are hard to come by.
         text = sentence.source.lower() + (f" {sentence.target}" if self.name != "long" else "")

@@ -1,0 +1,148 @@
+"""A small comparison from end to end: every form of the report shows the numbers of the JSON."""
+
+import html
+import json
+import re
+from dataclasses import replace
+
+import pytest
+
+from evaluation.compare.comparisons import beyond, compared, planned
+from softgaze.data.corpus import read_pairs
+from softgaze.evaluation.compare import tables
+from softgaze.evaluation.compare.record import holm
+from softgaze.evaluation.compare.report import write_report
+from softgaze.evaluation.compare.running import take_turns
+from softgaze.evaluation.compare.turns import Turn
+from softgaze.metrics import score
+from softgaze.translator import load
+
+CELL = re.compile(r"<t[dh]\b[^>]*>(?:<svg.*?</svg>)?([^<]*)</t[dh]>")
+
+
+@pytest.fixture(scope="module")
+def plan(tmp_path_factory):
+    """`rnn` has no attention, the others have."""
+    plan = beyond(planned(tmp_path_factory.mktemp("compare"), "rnn", "rnn-luong", "transformer"))
+    compared(plan)
+    write_report(plan)
+    return plan
+
+
+@pytest.fixture(scope="module")
+def record(plan):
+    return json.loads(plan.report("json").read_text())
+
+
+def all_tables(record):
+    return [tables.scores(record), tables.every_pair(record), tables.costs(record), *tables.by_length(record)]
+
+
+def test_scores_are_those_of_the_models_own_translations(plan, record):
+    sources, references = zip(*read_pairs(*plan.test), strict=True)
+    for model in record["models"]:
+        turn = Turn(plan, model["name"])
+        found = [each.text for each in load(turn.path, "cpu").translate([*sources], beam=1)]
+        expected = score(found, references, language="de", ter=False)
+        assert model["scores"]["bleu"]["score"] == pytest.approx(expected.bleu)
+        assert model["scores"]["chrf"]["score"] == pytest.approx(expected.chrf)
+        assert model["parameters"] == sum(each.numel() for each in load(turn.path, "cpu").model.parameters())
+
+
+def test_all_models_share_text_tokenizer_and_budget(plan, record):
+    files = [Turn(plan, model["name"]).path / "tokenizer.model" for model in record["models"]]
+    assert len({file.read_bytes() for file in files}) == 1
+    assert not any((file.parent / "encoded").exists() for file in files)
+    assert {model["training"]["step"] for model in record["models"]} == {8}
+    assert [each["step"] for each in record["models"][0]["learning"]] == [4, 8]
+    assert all(model["training"]["memory"] >= model["training"]["memory_before"] for model in record["models"])
+
+
+def test_every_sentence_is_in_one_bucket_inside_or_beyond(record):
+    for model in record["models"]:
+        for part, count in (("by_length", 40), ("beyond", 20)):
+            assert sum(point["sentences"] for point in model[part]["bleu"]) == count
+
+
+def test_the_page_shows_exactly_the_cells_of_the_tables(plan, record):
+    cells = [html.unescape(cell) for cell in CELL.findall(plan.report("html").read_text())]
+    expected = [cell for table in all_tables(record) for row in (table.header, *table.rows) for cell in row]
+    assert sorted(cells) == sorted(expected)
+
+
+def test_cells_are_the_numbers_of_the_json(record):
+    for model, row in zip(record["models"], tables.scores(record).rows, strict=True):
+        numbers = [float(number) for cell in row[1:3] for number in re.findall(r"[\d.]+", cell)]
+        wanted = [model["scores"][score][end] for score in ("bleu", "chrf") for end in ("score", "low", "high")]
+        assert numbers == pytest.approx(wanted, abs=0.051)
+    for model, row in zip(record["models"], tables.costs(record).rows, strict=True):
+        assert row[1] == f"{model['parameters']:,}"
+        assert row[6] == f"{model['training']['memory'] / 2**20:,.0f} MiB"
+    for one, row in enumerate(tables.every_pair(record).rows):
+        for other, cell in enumerate(row[1:]):
+            difference = (
+                record["models"][one]["scores"]["bleu"]["score"] - record["models"][other]["scores"]["bleu"]["score"]
+            )
+            shown = float(cell.split(" ")[0].replace("−", "-")) if one != other else 0.0
+            assert shown == pytest.approx(difference, abs=0.051)
+
+
+def test_markdown_has_the_same_cells_and_all_translations(plan, record):
+    text = plan.report("md").read_text()
+    for table in all_tables(record):
+        for row in table.rows:
+            assert "| " + " | ".join(row) + " |" in text.replace("\\", "")
+    for each in record["sentences"]["shown"]:
+        assert each["source"] in text
+    for line in record["findings"]:
+        assert line in text
+    for name in re.findall(r"!\[[^]]*\]\(([^)]*)\)", text):
+        assert (plan.out / name).read_text().startswith("<svg")
+
+
+def test_sentences_have_a_map_of_every_model_that_looks(plan, record):
+    shown = record["sentences"]["shown"]
+    assert len(shown) == 5
+    page = plan.report("html").read_text()
+    assert page.count("<figure class='map'>") == 10
+    assert page.count("nothing to show") == 5
+    for each in shown:
+        assert [said["attention"] is None for said in each["translations"]] == [True, False, False]
+        assert [said["model"] for said in each["translations"]] == [model["name"] for model in record["models"]]
+
+
+def test_the_same_command_takes_no_turn_again_and_what_changed_is_done_again(plan, record):
+    def nobody(*turn):
+        raise AssertionError(turn)
+
+    take_turns(plan, nobody, lambda message: None)
+    taken = []
+    wider = replace(plan, beam=2)
+    take_turns(wider, lambda plan, name, kind: taken.append((name, kind)), lambda message: None)
+    assert taken == [(variant.name, "translate") for variant in plan.variants]
+    taken.clear()
+    longer = replace(plan, settings={**plan.settings, "budget": {**plan.settings["budget"], "steps": 9}})
+    take_turns(longer, lambda plan, name, kind: taken.append((name, kind)), lambda message: None)
+    assert taken == [(variant.name, "train") for variant in plan.variants]
+
+
+def test_another_text_is_refused(plan, tmp_path):
+    other = planned(tmp_path, "rnn", data={"held_out": 3})
+    with pytest.raises(ValueError, match=r"other settings|not those this run began with"):
+        compared(replace(other, out=plan.out))
+
+
+def test_the_page_stands_alone_in_both_lights_at_any_width(plan, open_page):
+    for width in (360, 1280):
+        for scheme in ("light", "dark"):
+            page = open_page(
+                plan.report("html").read_text(), viewport={"width": width, "height": 800}, color_scheme=scheme
+            )
+            assert page.evaluate("document.documentElement.scrollWidth") <= width
+            assert page.locator("article").count() == 15
+
+
+def test_corrected_p_values_grow_and_keep_their_order():
+    assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
+    assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
+    assert holm([]) == []
