@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.environments import PEERS
+from softgaze.evaluation.compare.machine import processor
 
 OWN = "softgaze"
 Run = dict[str, Any]
@@ -166,16 +167,6 @@ def surroundings(facts: Facts) -> list[str]:
         f"Date: {datetime.now(UTC):%Y-%m-%d}; Python {platform.python_version()}, commit {commit()}.",
         f"Command: `{command()}`",
     ]
-
-
-def processor() -> str:
-    """Its name, where Linux tells."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
-    except OSError:
-        return platform.processor() or platform.machine()
-    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
-    return next(names, platform.machine())
 
 
 def memory() -> str:

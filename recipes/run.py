@@ -10,7 +10,6 @@ goes on where it was stopped, and a model that is done is not trained again. Res
 
 import argparse
 import json
-import platform
 import shlex
 import subprocess
 import sys
@@ -89,12 +88,14 @@ def circumstances() -> dict[str, Any]:
     """When, with what, on what."""
     import torch
 
+    from softgaze.evaluation.compare.machine import processor
+
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True).stdout.strip()
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "commit": commit or None,
         "versions": {name: version(name) for name in ("softgaze", "torch", "sacrebleu")},
-        "machine": f"{platform.machine()} {torch.backends.cpu.get_cpu_capability()}, {torch.get_num_threads()} threads",
+        "machine": f"{processor()} {torch.backends.cpu.get_cpu_capability()}, {torch.get_num_threads()} threads",
     }
 
 

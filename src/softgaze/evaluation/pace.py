@@ -93,6 +93,7 @@ def keep_to(threads: int) -> None:
 
 def run(model: Path, setting: Setting, texts: Sequence[str]) -> dict[str, float]:
     """Translate all of it some times; the first, which warms up, is not counted."""
+    from softgaze.evaluation.speed import speed_of
     from softgaze.translator import load
 
     keep_to(setting.threads)
@@ -105,11 +106,8 @@ def run(model: Path, setting: Setting, texts: Sequence[str]) -> dict[str, float]
             found = [translator.translate(text, beam=setting.beam) for text in some]
         else:
             found = translator.translate(some, beam=setting.beam)
-        seconds = perf_counter() - start
-        tokens = sum(part.length for each in found for part in each.parts)
-        rates.append((len(some) / seconds, tokens / seconds))
-    sentences, tokens_rate = (median(each) for each in zip(*rates[1:], strict=True))
-    return {"sentences_per_second": round(sentences, 2), "tokens_per_second": round(tokens_rate, 2)}
+        rates.append(speed_of(found, perf_counter() - start))
+    return {name: median(each[name] for each in rates[1:]) for name in ("sentences_per_second", "tokens_per_second")}
 
 
 if __name__ == "__main__":
