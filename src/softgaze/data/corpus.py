@@ -118,6 +118,11 @@ def _chunks(path: Path) -> Iterator[bytes]:
             chunk = file.read(CHUNK)
 
 
+def first_chunk(path: Path) -> bytes:
+    """How a file begins, for those who look before they read."""
+    return next(_chunks(path))
+
+
 @dataclass(frozen=True)
 class _Block:
     """Whole lines of a file: number of the first (from 1), its byte in the file, all bytes but the last newline."""
@@ -227,6 +232,12 @@ def survey_lines(path: Path, complain: Complain) -> Iterator[str | None]:
 def read_lines(path: Path) -> Iterator[str]:
     """Every line of a file, without its line end; the first that cannot be read is a `LineError`."""
     return cast(Iterator[str], survey_lines(path, _refuse))
+
+
+def read_text(path: Path) -> str:
+    """All of a file that is no list of lines, such as JSON; by the rules of lines, but with no longest one."""
+    whole = _without_bom(path, _Block(1, 0, b"".join(_chunks(path))), _refuse)
+    return "\n".join(cast(list[str], _decode(path, whole, _refuse)))
 
 
 def stream_lines(stream: BinaryIO, name: Path) -> Iterator[str]:

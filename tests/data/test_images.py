@@ -1,0 +1,311 @@
+"""Photos of every kind: read upright and in colour, or named; and boxes that go to the view and back."""
+
+import io
+import math
+import struct
+import subprocess
+import sys
+import zlib
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import numpy
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softgaze.data import images
+from softgaze.data.boxes import Box
+from softgaze.data.images import (
+    ImageError,
+    Size,
+    centre_square,
+    decode_image,
+    read_image,
+    shorter_side,
+    survey_images,
+    untouched,
+    write_image,
+)
+from softgaze.errors import ResourceError
+
+Image = pytest.importorskip("PIL.Image", reason="pictures need softgaze[vision]")
+
+shares = st.floats(0, 1)
+sizes = st.builds(Size, st.integers(1, 4000), st.integers(1, 4000))
+
+
+def photo(width: int = 40, height: int = 30) -> numpy.ndarray:
+    """Red grows to the right, green downwards, and blue marks the upper left corner."""
+    pixels = numpy.zeros((height, width, 3), dtype=numpy.uint8)
+    pixels[:, :, 0] = numpy.linspace(0, 255, width)
+    pixels[:, :, 1] = numpy.linspace(0, 255, height)[:, None]
+    pixels[: height // 3, : width // 3, 2] = 255
+    return pixels
+
+
+def saved(path: Path, image: Any, **how: Any) -> Path:
+    image.save(path, **how)
+    return path
+
+
+def message_of(path: Path) -> str:
+    with pytest.raises(ImageError) as caught:
+        read_image(path, shorter_side(32))
+    assert "\n" not in str(caught.value)
+    assert str(path) in str(caught.value)
+    return str(caught.value)
+
+
+# ------------------------------------------------------------------------------------------------------------- framing
+
+
+@given(size=sizes, side=st.integers(1, 600), box=st.tuples(shares, shares, shares, shares))
+def test_boxes_of_the_view_come_back_from_the_photo(size: Size, side: int, box: tuple[float, ...]) -> None:
+    left, right = sorted(box[:2])
+    top, bottom = sorted(box[2:])
+    for frame in (untouched, shorter_side(side), centre_square(side)):
+        framing = frame(size)
+        inside = Box(left, top, right, bottom)
+        assert framing.to_view(framing.to_photo(inside)) == pytest.approx(inside, abs=1e-9)
+
+
+@given(size=sizes, side=st.integers(1, 600))
+def test_sizes_of_views(size: Size, side: int) -> None:
+    assert centre_square(side)(size).view == (side, side)
+    view = shorter_side(side)(size).view
+    assert min(view) == side
+    assert max(view) == pytest.approx(max(size) * side / min(size), abs=0.5)
+    left, top, width, height = centre_square(side)(size).crop.pixels(size)
+    assert (width, height) == pytest.approx((min(size), min(size)))
+    assert (2 * left + width, 2 * top + height) == pytest.approx(size)
+
+
+def test_a_box_outside_the_crop_has_no_area() -> None:
+    framing = centre_square(10)(Size(300, 100))
+    assert framing.to_view(Box(0, 0, 0.3, 1)).area == 0
+    assert framing.to_view(Box(0, 0, 0.5, 1)) == pytest.approx(Box(0, 0, 0.5, 1))
+
+
+def test_what_is_in_a_box_of_the_photo_is_in_that_box_of_the_view(tmp_path: Path) -> None:
+    pixels = numpy.full((90, 160, 3), 255, dtype=numpy.uint8)
+    pixels[20:50, 60:90] = (255, 0, 0)
+    path = tmp_path / "a.png"
+    write_image(path, pixels)
+    for frame in (shorter_side(45), shorter_side(200), centre_square(64)):
+        picture = read_image(path, frame)
+        red = picture.pixels[:, :, 1] < 128
+        rows, columns = red.any(axis=1).nonzero()[0], red.any(axis=0).nonzero()[0]
+        size = Size(red.shape[1], red.shape[0])
+        seen = Box.of_pixels(columns[0], rows[0], numpy.ptp(columns) + 1, numpy.ptp(rows) + 1, size)
+        box = Box.of_pixels(60, 20, 30, 30, (160, 90))
+        assert seen == pytest.approx(picture.framing.to_view(box), abs=1.01 / min(size))
+        assert picture.framing.view == size
+
+
+# --------------------------------------------------------------------------------------------------------------- kinds
+
+
+@pytest.mark.parametrize("ending", ["png", "bmp", "tiff", "ppm"])
+def test_what_is_written_is_read_again(tmp_path: Path, ending: str) -> None:
+    write_image(tmp_path / f"a.{ending}", photo())
+    picture = read_image(tmp_path / f"a.{ending}")
+    assert numpy.array_equal(picture.pixels, photo())
+    assert picture.pixels.dtype == numpy.uint8
+    assert picture.framing == untouched(Size(40, 30))
+
+
+@pytest.mark.parametrize("orientation", range(1, 9))
+@pytest.mark.parametrize("ending", ["jpg", "png", "tiff", "webp"])
+def test_a_photo_is_turned_upright(tmp_path: Path, orientation: int, ending: str) -> None:
+    """However it lies in the file, the blue corner comes out where it was seen."""
+    from PIL import ImageOps
+
+    turns = Image.Transpose
+    inverse = (None, 0, 3, 1, 5, 2, 6, 4)[orientation - 1]  # what a camera held so would have stored
+    lying = Image.fromarray(photo())
+    lying = lying if inverse is None else lying.transpose(list(turns)[inverse])
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    path = saved(tmp_path / f"a.{ending}", lying, exif=exif, quality=95)
+    picture = read_image(path)
+    assert picture.framing.photo == (40, 30)
+    assert abs(picture.pixels.astype(int) - photo()).mean() < 12
+    assert numpy.array_equal(picture.pixels, numpy.asarray(ImageOps.exif_transpose(Image.open(path)).convert("RGB")))
+
+
+def test_exif_that_cannot_be_read_says_nothing(tmp_path: Path) -> None:
+    for number, exif in enumerate(
+        (b"Exif\0\0", b"Exif\0\0garbage", b"Exif\0\0II*\0\xff\xff\xff\xff", b"MM\0*\0\0\0\x08\0\x09")
+    ):
+        path = saved(tmp_path / f"{number}.jpg", Image.fromarray(photo()), exif=exif, quality=95)
+        assert abs(read_image(path).pixels.astype(int) - photo()).mean() < 12
+
+
+@pytest.mark.parametrize("mode", ["1", "L", "P", "CMYK", "YCbCr"])
+def test_other_colours_become_red_green_and_blue(tmp_path: Path, mode: str) -> None:
+    image = Image.fromarray(photo()).convert(mode)
+    path = saved(tmp_path / f"a.{'tiff' if mode != 'P' else 'png'}", image)
+    assert numpy.array_equal(read_image(path).pixels, numpy.asarray(image.convert("RGB")))
+
+
+def test_a_jpeg_in_cmyk_looks_like_the_photo(tmp_path: Path) -> None:
+    path = saved(tmp_path / "a.jpg", Image.fromarray(photo()).convert("CMYK"), quality=95)
+    assert abs(read_image(path).pixels.astype(int) - photo()).mean() < 6
+
+
+@pytest.mark.parametrize("ending", ["png", "tiff"])
+def test_grey_of_16_bits_is_scaled(tmp_path: Path, ending: str) -> None:
+    grey = numpy.linspace(0, 65535, 1200).astype(numpy.uint16).reshape(30, 40)
+    pixels = read_image(saved(tmp_path / f"a.{ending}", Image.fromarray(grey))).pixels
+    assert numpy.array_equal(pixels, numpy.rint(grey / 257).astype(numpy.uint8)[:, :, None].repeat(3, axis=2))
+
+
+def test_colour_of_16_bits_is_read(tmp_path: Path) -> None:
+    rows = b"".join(b"\0" + struct.pack(">3H", 0xFFFF, 0x8000, 0) * 4 for _ in range(2))
+    (tmp_path / "a.png").write_bytes(png(4, 2, rows, bits=16, colour=2))
+    assert (read_image(tmp_path / "a.png").pixels == (255, 128, 0)).all()
+
+
+@pytest.mark.parametrize("number", [70_000.0, -5.0])
+def test_numbers_of_no_known_range_are_named(tmp_path: Path, number: float) -> None:
+    wide = numpy.full((3, 3), number)
+    assert "beyond 16 bits" in message_of(saved(tmp_path / "a.tiff", Image.fromarray(wide.astype(numpy.int32))))
+    assert "beyond 16 bits" in message_of(saved(tmp_path / "b.tiff", Image.fromarray(wide.astype(numpy.float32))))
+
+
+def test_what_is_transparent_shows_white(tmp_path: Path) -> None:
+    clear = numpy.zeros((4, 4, 4), dtype=numpy.uint8)
+    clear[:2] = (10, 20, 30, 255)
+    for name, image in {
+        "rgba.png": Image.fromarray(clear),
+        "rgba.webp": Image.fromarray(clear),
+        "grey.png": Image.fromarray(clear).convert("LA"),
+        "palette.png": Image.fromarray(clear).quantize(4),
+    }.items():
+        pixels = read_image(saved(tmp_path / name, image, lossless=True)).pixels
+        assert (pixels[2:] == 255).all(), name
+        assert (pixels[:2] < 40).all(), name
+    keyed = saved(tmp_path / "key.png", Image.fromarray(clear[:, :, :3]), transparency=(0, 0, 0))
+    assert (read_image(keyed).pixels[2:] == 255).all()
+
+
+@pytest.mark.parametrize("ending", ["gif", "webp", "png", "tiff"])
+def test_of_an_animation_the_first_frame_is_taken(tmp_path: Path, ending: str) -> None:
+    frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue", "lime")]
+    path = saved(tmp_path / f"a.{ending}", frames[0], save_all=True, append_images=frames[1:], lossless=True)
+    assert (read_image(path).pixels == (255, 0, 0)).all()
+
+
+def test_what_is_in_the_file_counts_and_not_its_name(tmp_path: Path) -> None:
+    write_image(tmp_path / "a.png", photo())
+    (tmp_path / "a.png").rename(tmp_path / "a.jpg")
+    assert numpy.array_equal(read_image(tmp_path / "a.jpg").pixels, photo())
+
+
+# -------------------------------------------------------------------------------------------------------------- damage
+
+
+def png(width: int, height: int, rows: bytes, bits: int = 8, colour: int = 0) -> bytes:
+    """A PNG written by hand: pillow would not write what is wrong."""
+
+    def chunk(name: bytes, content: bytes) -> bytes:
+        return struct.pack(">I", len(content)) + name + content + struct.pack(">I", zlib.crc32(name + content))
+
+    header = struct.pack(">IIBBBBB", width, height, bits, colour, 0, 0, 0)
+    parts = [chunk(b"IHDR", header), chunk(b"IDAT", zlib.compress(rows)), chunk(b"IEND", b"")]
+    return b"\x89PNG\r\n\x1a\n" + b"".join(parts)
+
+
+@pytest.mark.parametrize("width", [9_000, 12_000, 30_000, 2_000_000_000])
+def test_a_bomb_is_refused_by_its_declared_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, width: int) -> None:
+    def explode(*_: object) -> None:
+        raise AssertionError("decoded")
+
+    (tmp_path / "bomb.png").write_bytes(png(width, width, b"\0" * 1000))
+    monkeypatch.setattr("PIL.ImageFile.ImageFile.load", explode)
+    message = message_of(tmp_path / "bomb.png")
+    assert "80,000,000 pixels" in message
+
+
+def test_a_view_that_would_be_huge_is_refused(tmp_path: Path) -> None:
+    write_image(tmp_path / "line.png", photo(6000, 1))
+    with pytest.raises(ImageError, match=r"2400000×400 is more than 80,000,000 pixels"):
+        read_image(tmp_path / "line.png", shorter_side(400))
+    assert read_image(tmp_path / "line.png", centre_square(16)).pixels.shape == (16, 16, 3)
+
+
+def test_files_that_are_no_images_are_named(tmp_path: Path) -> None:
+    (tmp_path / "words.jpg").write_text("not a photo")
+    (tmp_path / "empty.jpg").touch()
+    (tmp_path / "folder.jpg").mkdir()
+    (tmp_path / "script.eps").write_text("%!PS-Adobe-3.0 EPSF-3.0\n%%BoundingBox: 0 0 10 10\n")
+    assert "not an image of a kind we read" in message_of(tmp_path / "words.jpg")
+    assert "not an image" in message_of(tmp_path / "empty.jpg")
+    assert "not an image" in message_of(tmp_path / "script.eps")
+    assert "is no file" in message_of(tmp_path / "folder.jpg")
+    assert "does not exist" in message_of(tmp_path / "gone.jpg")
+
+
+@pytest.mark.parametrize("ending", ["jpg", "png", "gif", "webp", "tiff", "bmp"])
+@settings(max_examples=60)
+@given(data=st.data())
+def test_damaged_bytes_are_a_picture_or_an_error_of_one_line(ending: str, data: st.DataObject) -> None:
+    buffer = io.BytesIO()
+    Image.fromarray(photo()).save(buffer, format={"jpg": "JPEG", "tiff": "TIFF"}.get(ending, ending.upper()))
+    raw = bytearray(buffer.getvalue())
+    for _ in range(data.draw(st.integers(0, 4))):
+        raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))
+    raw = raw[: data.draw(st.integers(0, len(raw)))]
+    with suppress(ImageError), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(images, "LARGEST", 100_000)  # what is declared by accident would take its time
+        picture = decode_image(io.BytesIO(bytes(raw)), Path("damaged"), centre_square(16))
+        assert picture.pixels.shape == (16, 16, 3)
+
+
+def test_half_a_photo_is_named(tmp_path: Path) -> None:
+    for ending in ("jpg", "png"):
+        write_image(tmp_path / f"a.{ending}", numpy.random.default_rng(0).integers(0, 255, (60, 60, 3), numpy.uint8))
+        raw = (tmp_path / f"a.{ending}").read_bytes()
+        (tmp_path / f"a.{ending}").write_bytes(raw[: len(raw) // 2])
+        assert "damaged" in message_of(tmp_path / f"a.{ending}")
+
+
+def test_as_many_pictures_as_files(tmp_path: Path) -> None:
+    write_image(tmp_path / "a.png", photo())
+    (tmp_path / "b.png").write_text("broken")
+    told: list[ImageError] = []
+    paths = [tmp_path / name for name in ("a.png", "b.png", "c.png", "a.png")]
+    pictures = list(survey_images(paths, centre_square(8), told.append))
+    assert [picture is None for picture in pictures] == [False, True, True, False]
+    assert [error.path.name for error in told] == ["b.png", "c.png"]
+
+
+def test_the_middle_of_a_flat_photo_stays_flat(tmp_path: Path) -> None:
+    write_image(tmp_path / "a.png", numpy.full((50, 70, 3), (9, 99, 199), dtype=numpy.uint8))
+    for frame in (centre_square(33), shorter_side(120), shorter_side(7)):
+        assert (read_image(tmp_path / "a.png", frame).pixels == (9, 99, 199)).all()
+
+
+# -------------------------------------------------------------------------------------------------------------- pillow
+
+
+def test_without_pillow_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    write_image(tmp_path / "a.png", photo())
+    monkeypatch.setitem(sys.modules, "PIL", None)
+    for use in (lambda: read_image(tmp_path / "a.png"), lambda: write_image(tmp_path / "b.png", photo())):
+        with pytest.raises(ResourceError, match=r"pip install 'softgaze\[vision\]'"):
+            use()
+
+
+def test_importing_data_imports_neither_pillow_nor_torch() -> None:
+    modules = "boxes, captions, coco, features, images, scenes, sound, squares, tones"
+    code = f"import sys; from softgaze.data import {modules}; print({{'PIL', 'torch'}} & set(sys.modules) or None)"
+    ran = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert ran.stdout == "None\n"
+
+
+def test_the_largest_photo_is_below_where_pillow_itself_begins_to_worry() -> None:
+    assert math.isqrt(images.LARGEST) > 8_000
+    assert Image.MAX_IMAGE_PIXELS > images.LARGEST
