@@ -4,12 +4,15 @@ Every file is fingerprinted; a damaged checkpoint is refused by name and the one
 """
 
 import json
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
@@ -49,8 +52,8 @@ def save_checkpoint(directory: Path, model: Seq2Seq, optimiser: torch.optim.Opti
     """Write `step-…` under `directory` and remove what is no longer needed."""
     path = directory / f"step-{progress.step:08d}"
     with new_directory(path) as place:
-        save_file(parameters_of(model), place / WEIGHTS)
-        save_file(optimiser_tensors(model, optimiser), place / OPTIMISER)
+        write_tensors(place / WEIGHTS, parameters_of(model))
+        write_tensors(place / OPTIMISER, optimiser_tensors(model, optimiser))
         (place / PROGRESS).write_text(json.dumps(asdict(progress)))
         files = {
             name: {"sha256": sha256_of(place / name), "bytes": (place / name).stat().st_size}
@@ -60,6 +63,17 @@ def save_checkpoint(directory: Path, model: Seq2Seq, optimiser: torch.optim.Opti
     for old in checkpoints(directory)[:-KEEP]:
         remove(old)
     return path
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """A safetensors file; where the system would not let it be written, its own error and not the library's."""
+    try:
+        save_file(tensors, path)
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
 
 
 def checkpoints(directory: Path) -> list[Path]:
