@@ -16,14 +16,15 @@ import yaml
 from softgaze import __version__
 from softgaze.data.detector import Detector
 from softgaze.data.tokens import Tokenizer
-from softgaze.errors import DataError
+from softgaze.errors import DataError, SoftgazeError
 from softgaze.files import sha256_of, write_bytes, write_text
+from softgaze.manifest import MANIFEST, OWN, check_manifest, check_names, own_fingerprint, parse, read_small, shapes
 
 if TYPE_CHECKING:
     from softgaze.models import Seq2Seq
 
 FORMAT = 1
-CONFIG, WEIGHTS, MANIFEST, DETECTOR = "config.yaml", "model.safetensors", "manifest.json", "detector.json"
+CONFIG, WEIGHTS, DETECTOR = "config.yaml", "model.safetensors", "detector.json"
 ATTENTION = "attention"  # the fact that says which map of the model to show
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
 
@@ -66,6 +67,14 @@ class Description:
     target_language: str
     max_length: int  # subwords of a source the model was trained for; longer text is split
 
+    def __post_init__(self) -> None:
+        names = (self.arch, self.size, self.source_language, self.target_language)
+        if not all(isinstance(name, str) for name in names) or type(self.max_length) is not int or self.max_length < 2:
+            raise TypeError("arch, size and languages are words, and max_length is a count from 2")
+        for name, value in self.options.items():  # not shown: YAML can spell a value longer than any memory
+            if not isinstance(value, str | int | float | None):
+                raise TypeError(f"the option {name!r} is neither a word nor a number")
+
     def build(self, tokenizers: Tokenizers) -> "Seq2Seq":
         """The model, with fresh weights."""
         from softgaze.models import build
@@ -91,11 +100,10 @@ class Bundle:
     def open(cls, path: Path) -> "Bundle":
         """Read and check everything but the weights' meaning; refuse by name what does not fit."""
         manifest = read_manifest(path)
-        for name, entry in manifest["files"].items():
-            check_file(path / name, entry)
+        check_files(path, manifest["files"])
         try:
-            description = Description(**yaml.safe_load((path / CONFIG).read_text(encoding="utf-8")))
-        except (OSError, TypeError, ValueError, yaml.YAMLError) as error:
+            description = Description(**yaml.safe_load(read_small(path / CONFIG)))
+        except (AttributeError, OSError, RecursionError, TypeError, ValueError, yaml.YAMLError) as error:
             raise DataError(f"{path / CONFIG}: does not describe a model: {' '.join(str(error).split())}") from error
         engine = {"engine": manifest["engine"]} if "engine" in manifest else {}
         return cls(path, description, manifest["facts"], manifest["files"], **engine)
@@ -114,13 +122,46 @@ class Bundle:
     def detector(self) -> Detector | None:
         """Tells the bundle's languages apart; older bundles have none."""
         path = self.path / DETECTOR
-        return Detector.from_json(path.read_text(encoding="utf-8")) if path.exists() else None
+        try:
+            return Detector.from_json(path.read_text(encoding="utf-8")) if path.exists() else None
+        except (AttributeError, RecursionError, TypeError, ValueError) as error:
+            raise DataError(f"{path}: is no detector of languages: {error}") from error
 
     def model(self, device: str = "cpu") -> "Seq2Seq":
         """The trained model, ready to translate."""
+        self.check_weights()
         model = self.description.build(self.tokenizers)
         load_weights(model, self.path / WEIGHTS)
         return model.to(device).eval()
+
+    def check_weights(self) -> None:
+        """What is described must be what the weights hold, before memory is taken for it."""
+        path, found = self.path / WEIGHTS, shapes(self.path / WEIGHTS)
+        for name, value in self.description.options.items():
+            if "layers" in name and isinstance(value, int) and value > len(found):
+                raise DataError(
+                    f"{self.path / CONFIG}: asks for more {name} than {WEIGHTS} has tensors ({len(found):,})"
+                )
+        wanted = self.planned()
+        if sorted(wanted) != sorted(found):
+            raise DataError(f"{path}: holds the weights of another model than {CONFIG} describes")
+        for name, shape in wanted.items():
+            if found[name] != shape:
+                raise DataError(f"{path}: {name} has another shape than {CONFIG} describes")
+
+    def planned(self) -> dict[str, list[int]]:
+        """The shape of every parameter, from a model that is built without memory for them."""
+        import torch
+
+        try:
+            with torch.device("meta"):
+                model = self.description.build(self.tokenizers)
+        except SoftgazeError:
+            raise
+        except (OverflowError, RuntimeError, TypeError, ValueError) as error:
+            reason = str(error).split("\n")[0][:200]
+            raise DataError(f"{self.path / CONFIG}: describes no model that could be: {reason}") from error
+        return {name: list(parameter.shape) for name, parameter in model.named_parameters()}
 
 
 def read_manifest(path: Path) -> dict[str, Any]:
@@ -128,28 +169,48 @@ def read_manifest(path: Path) -> dict[str, Any]:
     if not path.is_dir():
         raise DataError(f"{path}: there is no such model directory")
     try:
-        manifest = json.loads((path / MANIFEST).read_text(encoding="utf-8"))
-        version, _, _ = manifest["format"], manifest["files"], manifest["facts"]
+        manifest = parse(read_small(path / MANIFEST))
+        if manifest["format"] == FORMAT:
+            check_manifest(manifest)
         _ = manifest.get("engine", {"name": ""})["name"]
     except FileNotFoundError:
         raise DataError(
             f"{path}: holds no {MANIFEST}, so it is no model (a run has one after its first validation)"
         ) from None
-    except (OSError, KeyError, TypeError, ValueError) as error:
+    except (OSError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise DataError(f"{path / MANIFEST}: is not a softgaze manifest: {error}") from error
-    if version != FORMAT:
+    if manifest["format"] != FORMAT:
+        version = manifest["format"]
         raise DataError(f"{path}: is a bundle of format {version}; softgaze {__version__} reads format {FORMAT}")
-    return dict(manifest)
+    return manifest
 
 
-def check_file(path: Path, entry: dict[str, Any]) -> None:
-    """A file must be the one the manifest speaks of, byte for byte."""
+def check_files(path: Path, files: dict[str, Any]) -> None:
+    """All that is named is there and unchanged; all that is needed is named, and what is not named is not used."""
+    check_names(path, files)
+    for name, entry in files.items():
+        check_file(path / name, entry)
+    vocabulary = [JOINT] if JOINT in files else [SOURCE, TARGET]
+    for name in (CONFIG, *vocabulary):
+        if name not in files:
+            raise DataError(f"{path / MANIFEST}: does not name {name}, which a bundle needs")
+    for name in (WEIGHTS, DETECTOR, JOINT, SOURCE, TARGET):
+        if name not in files and (path / name).exists():
+            raise DataError(f"{path / name}: is not named in {MANIFEST}: it is no part of this bundle")
+
+
+def check_file(path: Path, entry: Any, record: str = MANIFEST) -> None:
+    """A file must be the one the record speaks of, byte for byte."""
+    try:
+        wanted, fingerprint = int(entry["bytes"]), str(entry["sha256"])
+    except (KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{path}: {record} does not say how many bytes it has, and their sha256") from error
     if not path.is_file():
-        raise DataError(f"{path}: is named in {MANIFEST} but is not there")
-    if path.stat().st_size != entry["bytes"]:
-        raise DataError(f"{path}: has {path.stat().st_size:,} bytes, not {entry['bytes']:,}: it was cut or changed")
-    if sha256_of(path) != entry["sha256"]:
-        raise DataError(f"{path}: does not match its fingerprint in {MANIFEST}: it was changed or damaged")
+        raise DataError(f"{path}: is named in {record} but is not there")
+    if path.stat().st_size != wanted:
+        raise DataError(f"{path}: has {path.stat().st_size:,} bytes, not {wanted:,}: it was cut or changed")
+    if sha256_of(path) != fingerprint:
+        raise DataError(f"{path}: does not match its fingerprint in {record}: it was changed or damaged")
 
 
 def save_bundle(
@@ -188,7 +249,8 @@ def add_facts(path: Path, facts: dict[str, Any], section: str = "facts") -> None
 
 
 def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
-    """In one move."""
+    """In one move, with its own fingerprint."""
+    manifest = {**manifest, OWN: own_fingerprint(manifest)}
     write_text(path / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
 
 
@@ -204,6 +266,7 @@ def weights_bytes(model: "Seq2Seq") -> bytes:
 
 def load_weights(model: "Seq2Seq", path: Path) -> None:
     """Fill the model; every parameter must be there with its shape, and nothing else."""
+    import torch
     from safetensors import SafetensorError, safe_open
 
     wanted = dict(model.named_parameters())
@@ -215,5 +278,7 @@ def load_weights(model: "Seq2Seq", path: Path) -> None:
                 if file.get_slice(name).get_shape() != list(parameter.shape):
                     raise DataError(f"{path}: {name} has another shape than {CONFIG} describes")
                 parameter.data.copy_(file.get_tensor(name))
+                if not bool(torch.isfinite(parameter).all()):
+                    raise DataError(f"{path}: {name} holds numbers that are not finite (NaN or infinite)")
     except (OSError, SafetensorError) as error:
         raise DataError(f"{path}: cannot be read as safetensors: {error}") from error

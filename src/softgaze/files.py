@@ -13,7 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, cast
 
 from softgaze.errors import ResourceError, UsageError
 
@@ -24,6 +24,11 @@ def sha256_of(path: Path) -> str:
     """Fingerprint of a file's bytes."""
     with open(path, "rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def fingerprint(path: Path) -> dict[str, Any]:
+    """What a manifest says of a file."""
+    return {"sha256": sha256_of(path), "bytes": path.stat().st_size}
 
 
 @contextmanager

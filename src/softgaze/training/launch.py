@@ -54,7 +54,7 @@ def train(
     `guided` names files of links between words, one for each part of the corpus, from which one head also learns.
     `encoded` is where prepared text is kept or to be found, if not in the run: several runs may share it.
     """
-    start = Bundle.open(init) if init else None
+    start = opened(init) if init else None
     config = resolve(like(config, start), trained=True) if start else resolve(config)
     check_options(config.model.arch, config.model.size, config.model.options)
     run = RunDirectory(out, encoded)
@@ -75,6 +75,13 @@ def train(
                 ranks.wait()
                 trainer = make_trainer(run, config, prepared, chosen, listener, start, ranks)
             return complete(trainer)
+
+
+def opened(path: Path) -> Bundle:
+    """A model to start from, whose weights are what it describes."""
+    bundle = Bundle.open(path)
+    bundle.check_weights()
+    return bundle
 
 
 def shared(run: RunDirectory, ranks: Ranks) -> Prepared:
