@@ -8,6 +8,7 @@ import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -17,7 +18,7 @@ from softgaze import __version__
 from softgaze.data.detector import Detector
 from softgaze.data.tokens import Tokenizer
 from softgaze.errors import DataError, SoftgazeError
-from softgaze.files import sha256_of, write_bytes, write_text
+from softgaze.files import TEMPORARY, rename, sha256_of, write_bytes, write_text
 from softgaze.manifest import MANIFEST, OWN, check_manifest, check_names, own_fingerprint, parse, read_small, shapes
 
 if TYPE_CHECKING:
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 CONFIG, WEIGHTS, DETECTOR = "config.yaml", "model.safetensors", "detector.json"
+NEXT = f"{TEMPORARY}next-{MANIFEST}"  # while a bundle is replaced
 ATTENTION = "attention"  # the fact that says which map of the model to show
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
 
@@ -99,8 +101,7 @@ class Bundle:
     @classmethod
     def open(cls, path: Path) -> "Bundle":
         """Read and check everything but the weights' meaning; refuse by name what does not fit."""
-        manifest = read_manifest(path)
-        check_files(path, manifest["files"])
+        manifest = fitting_manifest(path)
         try:
             description = Description(**yaml.safe_load(read_small(path / CONFIG)))
         except (AttributeError, OSError, RecursionError, TypeError, ValueError, yaml.YAMLError) as error:
@@ -164,12 +165,26 @@ class Bundle:
         return {name: list(parameter.shape) for name, parameter in model.named_parameters()}
 
 
-def read_manifest(path: Path) -> dict[str, Any]:
-    """The manifest, or one line on why this directory is no bundle."""
+def fitting_manifest(path: Path) -> dict[str, Any]:
+    """The manifest whose files are there unchanged: the one that counts, else the next, where a save was killed."""
+    manifest = read_manifest(path)
+    try:
+        check_files(path, manifest["files"])
+    except DataError as error:
+        try:
+            manifest = read_manifest(path, NEXT)
+            check_files(path, manifest["files"])
+        except DataError:
+            raise error from None
+    return manifest
+
+
+def read_manifest(path: Path, name: str = MANIFEST) -> dict[str, Any]:
+    """A manifest, or one line on why this directory is no bundle."""
     if not path.is_dir():
         raise DataError(f"{path}: there is no such model directory")
     try:
-        manifest = parse(read_small(path / MANIFEST))
+        manifest = parse(read_small(path / name))
         if manifest["format"] == FORMAT:
             check_manifest(manifest)
         _ = manifest.get("engine", {"name": ""})["name"]
@@ -178,7 +193,7 @@ def read_manifest(path: Path) -> dict[str, Any]:
             f"{path}: holds no {MANIFEST}, so it is no model (a run has one after its first validation)"
         ) from None
     except (OSError, KeyError, RecursionError, TypeError, ValueError) as error:
-        raise DataError(f"{path / MANIFEST}: is not a softgaze manifest: {error}") from error
+        raise DataError(f"{path / name}: is not a softgaze manifest: {error}") from error
     if manifest["format"] != FORMAT:
         version = manifest["format"]
         raise DataError(f"{path}: is a bundle of format {version}; softgaze {__version__} reads format {FORMAT}")
@@ -221,7 +236,10 @@ def save_bundle(
     detector: Detector | None,
     facts: dict[str, Any],
 ) -> None:
-    """Write or replace a bundle, file by file and the manifest last."""
+    """Write or replace a bundle. The next manifest is there before the first file is replaced, and takes its name last.
+
+    A run replaces nothing but weights, so that either manifest fits whenever it is killed.
+    """
     path.mkdir(parents=True, exist_ok=True)
     contents = {
         CONFIG: yaml.safe_dump(vars(description), allow_unicode=True, sort_keys=False).encode(),
@@ -230,9 +248,12 @@ def save_bundle(
     }
     if detector is not None:
         contents[DETECTOR] = detector.to_json().encode()
+    files = {name: {"sha256": sha256(content).hexdigest(), "bytes": len(content)} for name, content in contents.items()}
+    write_manifest(path, {"format": FORMAT, "softgaze": __version__, "files": files, "facts": facts}, NEXT)
     for name, content in contents.items():
-        write_bytes(path / name, content)
-    seal(path, contents, facts)
+        if not (path / name).is_file() or sha256_of(path / name) != files[name]["sha256"]:
+            write_bytes(path / name, content)
+    rename(path / NEXT, path / MANIFEST)
 
 
 def seal(path: Path, names: Iterable[str], facts: dict[str, Any], **more: Any) -> None:
@@ -243,15 +264,15 @@ def seal(path: Path, names: Iterable[str], facts: dict[str, Any], **more: Any) -
 
 def add_facts(path: Path, facts: dict[str, Any], section: str = "facts") -> None:
     """Say more about a bundle that is there already; nothing else of it changes."""
-    manifest = read_manifest(path)
+    manifest = fitting_manifest(path)
     manifest[section] |= facts
     write_manifest(path, manifest)
 
 
-def write_manifest(path: Path, manifest: dict[str, Any]) -> None:
+def write_manifest(path: Path, manifest: dict[str, Any], name: str = MANIFEST) -> None:
     """In one move, with its own fingerprint."""
     manifest = {**manifest, OWN: own_fingerprint(manifest)}
-    write_text(path / MANIFEST, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
+    write_text(path / name, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
 
 
 # --- weights: the two places that touch safetensors -------------------------------------------------------------

@@ -88,6 +88,13 @@ def replacing(path: Path) -> Iterator[BinaryIO]:
             temporary.unlink(missing_ok=True)
 
 
+def rename(temporary: Path, path: Path) -> None:
+    """Give a file that is on the disk the name of another, which goes."""
+    with explained(path):
+        os.replace(temporary, path)
+        sync_directory(path.parent)
+
+
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace a file in one move."""
     with replacing(path) as file:
@@ -127,6 +134,8 @@ def new_directory(path: Path) -> Iterator[Path]:
     except BaseException:
         with suppress(OSError):  # the first error is the one to tell
             remove(temporary)
+            if before.exists() and not path.exists():
+                os.replace(before, path)
         raise
     remove(before)
 

@@ -1,22 +1,22 @@
 """Disks that are full, read-only or limited, text that vanishes: a clean stop that says why, and nothing is lost."""
 
 import os
-import re
 import resource
 import shutil
 import subprocess
-import sys
 from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
-from corpora import write_corpus
-from faults.children import command, environment, finished, saved_step, started, wait_for_step
-from runs import complete, trainer
+from bundles import tiny_bundle
+from commands import run
+from corpora import corpus, small
+from runs import Notes, complete, trainer
 from softgaze.bundle import Bundle
-from softgaze.errors import ResourceError
+from softgaze.errors import DataError, ResourceError
 from softgaze.files import TEMPORARY, new_directory, write_bytes
+from softgaze.training import train
 from softgaze.training.checkpoint import newest_checkpoint
 
 
@@ -36,13 +36,6 @@ def mounted(place: Path, *options: str):
 def small_disk(place: Path, size: int):
     """In memory, with so many bytes."""
     return mounted(place, "-t", "tmpfs", "-o", f"size={size}", "none")
-
-
-def one_line(message: str) -> str:
-    """What a command says at its end."""
-    line = message.strip().split("\n")[-1]
-    assert line.startswith("softgaze: error: "), message
-    return line
 
 
 def leftovers(place: Path) -> list[Path]:
@@ -83,42 +76,43 @@ def test_a_read_only_disk_is_named(tmp_path):
 
 # --- a whole training -------------------------------------------------------------------------------------------
 
+OFTEN = small(validation={"save_every": 1})
+
+
+class Meddler(Notes):
+    """Does something to the world once, after an update."""
+
+    def __init__(self, step, deed):
+        super().__init__()
+        self.step, self.deed = step, deed
+
+    def updated(self, update, share):
+        super().updated(update, share)
+        if update.step == self.step:
+            self.deed()
+
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    place = tmp_path_factory.mktemp("text")
-    write_corpus(place)
-    return place
+    return corpus(tmp_path_factory.mktemp("text"))
 
 
 @pytest.fixture(scope="module")
-def straight(text):
+def straight(tmp_path_factory, text):
     """What an undisturbed run comes to."""
-    done = finished(command(text, text / "straight", steps=30))
-    assert done.returncode == 0, done.stderr
-    return (text / "straight" / "model.safetensors").read_bytes()
+    place = tmp_path_factory.mktemp("straight")
+    train(OFTEN, text, None, place / "run")
+    return (place / "run" / "model.safetensors").read_bytes()
 
 
-def used(place: Path) -> int:
-    return sum(path.stat().st_blocks * 512 for path in place.rglob("*"))
-
-
-def test_training_on_a_disk_that_fills_stops_and_goes_on(tmp_path, text, straight):
-    """Somebody else takes the room: the run stops at a save, and goes on when there is room again."""
-    with small_disk(tmp_path / "disk", 16 << 20) as disk:
-        process = started(command(text, disk / "run", steps=30), SOFTGAZE_SLOW_WRITES="0.01")
-        wait_for_step(process, disk / "run", 3)
-        gorge(disk / "somebody's")
-        said = one_line(process.communicate(timeout=120)[1])
-        assert process.returncode == 4, said
-        assert re.search(rf"{disk}/run/\S+: cannot be written: No space left on device \([\d,]+ bytes were", said), said
-        assert not leftovers(disk)
-        assert newest_checkpoint(disk / "run" / "checkpoints")[0] is not None
-        (disk / "somebody's").unlink()
-        done = finished(command(text, disk / "run", steps=30))
-        assert done.returncode == 0, done.stderr
-        assert "resuming at step" in done.stderr
-        assert (disk / "run" / "model.safetensors").read_bytes() == straight
+def go_on(run, text, straight):
+    """From its last good checkpoint to the same end."""
+    assert newest_checkpoint(run / "checkpoints")[0] is not None
+    assert not leftovers(run)
+    notes = Notes()
+    train(OFTEN, text, None, run, listener=notes)
+    assert "resuming at step" in notes.messages[0]
+    assert (run / "model.safetensors").read_bytes() == straight
 
 
 def gorge(path: Path) -> None:
@@ -131,78 +125,86 @@ def gorge(path: Path) -> None:
         return
 
 
-@pytest.mark.parametrize("size", [64 << 10, 256 << 10, 1 << 20])
-def test_a_disk_too_small_from_the_start_says_so(tmp_path, text, size):
+@pytest.mark.parametrize("step", [2, 4, 5])  # before the first bundle, at its making, and after it
+def test_training_on_a_disk_that_fills_stops_and_goes_on(tmp_path, text, straight, step):
+    """Somebody else takes the room: the run stops at a save, and goes on when there is room again."""
+    with small_disk(tmp_path / "disk", 16 << 20) as disk:
+        glutton = Meddler(step, lambda: gorge(disk / "somebody's"))
+        with pytest.raises(ResourceError, match=rf"^{disk}/run/\S+: cannot .*No space.*[\d,]+ bytes were .*0 are free"):
+            train(OFTEN, text, None, disk / "run", listener=glutton)
+        if step > 4:
+            Bundle.open(disk / "run")
+        (disk / "somebody's").unlink()
+        go_on(disk / "run", text, straight)
+
+
+@pytest.mark.parametrize("size", [16 << 10, 64 << 10, 256 << 10])
+def test_a_disk_too_small_from_the_start_says_so_and_is_left_empty_or_resumable(tmp_path, text, size):
     with small_disk(tmp_path / "disk", size) as disk:
-        done = finished(command(text, disk / "run"))
-        assert done.returncode == 4
-        assert re.search(rf"{disk}/run\S*: cannot be written: No space.* free", one_line(done.stderr)), done.stderr
+        with pytest.raises(ResourceError, match=rf"^{disk}/run\S*: cannot be written: No space.* free"):
+            train(OFTEN, text, None, disk / "run")
         assert not leftovers(disk)
 
 
-def test_a_run_on_a_disk_that_became_read_only(tmp_path, text, straight):
+def test_the_command_leaves_with_the_code_of_resources(tmp_path, text):
+    source, target = text.paths
+    with small_disk(tmp_path / "disk", 64 << 10) as disk:
+        done = run(tmp_path, "train", "--train", source, target, "--out", disk / "run", "--steps", 2)
+        assert done.returncode == 4
+        assert f"{disk}/run" in done.stderr
+        assert done.stderr.count("\n") == 0
+
+
+def test_a_disk_that_becomes_read_only(tmp_path, text, straight):
     with small_disk(tmp_path / "disk", 16 << 20) as disk:
-        process = started(command(text, disk / "run", steps=30))
-        wait_for_step(process, disk / "run", 3)
-        process.terminate()
-        process.communicate(timeout=60)
-        subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
-        before = saved_step(disk / "run")
+        remount = ["mount", "-o", "remount,ro", str(disk)]
+        with pytest.raises(ResourceError, match=rf"^{disk}/run/\S+: cannot be written: Read-only file system"):
+            train(OFTEN, text, None, disk / "run", listener=Meddler(5, lambda: subprocess.run(remount, check=True)))
         for out in ("run", "another"):
-            done = finished(command(text, disk / out, steps=30))
-            assert done.returncode == 4
-            assert f"{disk}/{out}: cannot be written: Read-only file system" in one_line(done.stderr)
-        assert saved_step(disk / "run") == before
+            with pytest.raises(ResourceError, match=rf"^{disk}/{out}: cannot be written: Read-only file system"):
+                train(OFTEN, text, None, disk / out)
         subprocess.run(["mount", "-o", "remount,rw", str(disk)], check=True)
-        assert finished(command(text, disk / "run", steps=30)).returncode == 0
-        assert (disk / "run" / "model.safetensors").read_bytes() == straight
+        go_on(disk / "run", text, straight)
 
 
-@pytest.mark.parametrize("limit", [20_000, 60_000])
+@pytest.mark.parametrize("limit", [4_000, 60_000])
 def test_a_limit_on_the_size_of_files_says_so(tmp_path, text, limit, straight):
-    def limited():
-        resource.setrlimit(resource.RLIMIT_FSIZE, (limit, limit))
-
-    done = subprocess.run(
-        command(text, tmp_path / "run", steps=30),
-        capture_output=True,
-        text=True,
-        env=environment(),
-        preexec_fn=limited,
-        timeout=120,
-    )
-    assert done.returncode == 4, done.stderr
-    assert re.search(r"run\S*: cannot be written: File too large \([\d,]+ bytes were", one_line(done.stderr))
-    again = finished(command(text, tmp_path / "run", steps=30))
-    assert again.returncode == 0, again.stderr
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (limit, before[1]))
+    try:
+        with pytest.raises(ResourceError, match=r"run\S*: cannot be written: File too large \([\d,]+ bytes were"):
+            train(OFTEN, text, None, tmp_path / "run")
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    train(OFTEN, text, None, tmp_path / "run")
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == straight
 
 
 def test_text_that_vanishes_while_it_is_learnt_is_not_missed(tmp_path, straight):
     """It was encoded when the run began; only a resumed run asks for it again, and says which file is gone."""
-    source, _ = write_corpus(tmp_path)
-    process = started(command(tmp_path, tmp_path / "run", steps=30), SOFTGAZE_SLOW_WRITES="0.01")
-    wait_for_step(process, tmp_path / "run", 3)
-    source.rename(tmp_path / "away")
-    shutil.rmtree(tmp_path / "run" / "encoded")
-    assert process.wait(timeout=120) == 0, process.stderr.read()
+    text = corpus(tmp_path)
+    source = text.paths[0]
+
+    def vanish():
+        source.rename(tmp_path / "away")
+        shutil.rmtree(tmp_path / "run" / "encoded")
+
+    train(OFTEN, text, None, tmp_path / "run", listener=Meddler(3, vanish))
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == straight
-    again = finished(command(tmp_path, tmp_path / "run", steps=31))
-    assert again.returncode == 3
-    assert f"{source} does not exist" in one_line(again.stderr)
+    longer = small(validation={"save_every": 1}, budget={"steps": 9})
+    with pytest.raises(DataError, match=rf"^{source} does not exist"):
+        train(longer, text, None, tmp_path / "run")
     (tmp_path / "away").rename(source)
-    assert finished(command(tmp_path, tmp_path / "run", steps=31)).returncode == 0
+    assert train(longer, text, None, tmp_path / "run")["step"] == 9
 
 
-def test_translating_to_a_full_disk_leaves_no_half_file(tmp_path, text, straight):
-    assert straight
+def test_translating_to_a_full_disk_leaves_no_half_file(tmp_path):
     with small_disk(tmp_path / "disk", 64 << 10) as disk:
-        (tmp_path / "many").write_text("dog sees cat and big red dog.\n" * 20)
+        (tmp_path / "many").write_text("the dog sees a red cat.\n" * 20)
         gorge(disk / "full")
-        arguments = ["translate", str(text / "straight"), "--input", str(tmp_path / "many")]
-        done = finished([sys.executable, "-m", "softgaze", *arguments, "--output", str(disk / "out")])
+        done = run(tmp_path, "translate", tiny_bundle(), "-i", "many", "-o", disk / "out", "--beam", 1)
         assert done.returncode == 4
-        assert f"{disk}/out: cannot be written: No space" in one_line(done.stderr)
+        assert f"{disk}/out: cannot be written: No space" in done.stderr
         assert os.listdir(disk) == ["full"]
 
 
@@ -210,33 +212,16 @@ def test_translating_to_a_full_disk_leaves_no_half_file(tmp_path, text, straight
 
 
 def test_a_run_that_was_moved_or_copied_goes_on_there(tmp_path, text, straight):
-    process = started(command(text, tmp_path / "run", steps=30), SOFTGAZE_SLOW_WRITES="0.01")
-    wait_for_step(process, tmp_path / "run", 5)
-    process.terminate()
-    process.communicate(timeout=60)
+    with pytest.raises(ZeroDivisionError):
+        train(OFTEN, text, None, tmp_path / "run", listener=Meddler(5, lambda: 1 / 0))
     shutil.copytree(tmp_path / "run", tmp_path / "other place" / "copied")
     (tmp_path / "run").rename(tmp_path / "moved")
-    shutil.copytree(text, tmp_path / "text", ignore=shutil.ignore_patterns("straight"))
+    elsewhere = corpus(tmp_path)
     for place in (tmp_path / "other place" / "copied", tmp_path / "moved"):
-        done = finished(command(tmp_path / "text", place, steps=30))
-        assert done.returncode == 0, done.stderr
-        assert "resuming at step" in done.stderr
-        assert (place / "model.safetensors").read_bytes() == straight
+        go_on(place, elsewhere, straight)
 
 
-def test_the_second_training_in_a_directory_is_refused_and_harms_nothing(tmp_path, text, straight):
-    first = started(command(text, tmp_path / "run", steps=30), SOFTGAZE_SLOW_WRITES="0.05")
-    wait_for_step(first, tmp_path / "run", 1)
-    for more in ([], ["--fresh"]):
-        second = finished(command(text, tmp_path / "run", *more, steps=30))
-        assert second.returncode == 2
-        assert "another process is training here" in one_line(second.stderr)
-    assert first.wait(timeout=120) == 0, first.stderr.read()
-    assert (tmp_path / "run" / "model.safetensors").read_bytes() == straight
-
-
-def test_the_best_model_outlives_whatever_stops_a_run(tmp_path, monkeypatch):
-    """A publication that fails half-way leaves the bundle before it."""
+def test_the_best_model_outlives_a_publication_that_fails(tmp_path, monkeypatch):
     made = trainer(tmp_path / "run")
     complete(made)
     before = Bundle.open(tmp_path / "run").files
