@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 FORMAT = 1
 CONFIG, WEIGHTS, DETECTOR = "config.yaml", "model.safetensors", "detector.json"
 NEXT = f"{TEMPORARY}next-{MANIFEST}"  # while a bundle is replaced
+MODEST = 4096  # of an option that is no part of a size, such as the places of learnt positions
 ATTENTION = "attention"  # the fact that says which map of the model to show
 JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
 
@@ -143,12 +144,23 @@ class Bundle:
                 raise DataError(
                     f"{self.path / CONFIG}: asks for more {name} than {WEIGHTS} has tensors ({len(found):,})"
                 )
+        if self.modest():
+            return  # `load_weights` compares the shapes; planning first would cost two seconds
         wanted = self.planned()
         if sorted(wanted) != sorted(found):
             raise DataError(f"{path}: holds the weights of another model than {CONFIG} describes")
         for name, shape in wanted.items():
             if found[name] != shape:
                 raise DataError(f"{path}: {name} has another shape than {CONFIG} describes")
+
+    def modest(self) -> bool:
+        """Nothing asked for is larger than in our own largest size, which any machine can build."""
+        from softgaze.models import MODELS
+
+        model = MODELS.get(self.description.arch)
+        largest = model.sizes["big"] if model else {}
+        numbers = {name: value for name, value in self.description.options.items() if isinstance(value, int)}
+        return all(value <= largest.get(name, MODEST) for name, value in numbers.items())
 
     def planned(self) -> dict[str, list[int]]:
         """The shape of every parameter, from a model that is built without memory for them."""

@@ -97,13 +97,13 @@ def shared(run: RunDirectory, ranks: Ranks) -> Prepared:
 def complete(trainer: Trainer) -> dict[str, Any]:
     """From where the run stands to its end."""
     run, listener = trainer.run, trainer.listener
-    trainer.resume()
-    done = run.result()
-    if done and trainer.spent():
-        listener.said(f"this run ended at step {done['step']:,}; give a larger budget to go on, or --fresh")
-        return done
-    listener.started(summary(trainer))
     with stoppable() as stop:
+        trainer.resume()
+        done = run.result()
+        if done and trainer.spent():
+            listener.said(f"this run ended at step {done['step']:,}; give a larger budget to go on, or --fresh")
+            return done
+        listener.started(summary(trainer))
         completed = trainer.train(stop)
     facts = trainer.finish() if completed else None
     if trainer.ranks.leads:
