@@ -105,7 +105,7 @@ def test_as_many_translations_as_texts(texts):
         assert bool(each.text) <= bool(text.strip())
 
 
-@pytest.mark.parametrize("text", ["e" + "\u0301" * 10_000, "dog" * 10_000, "\u202e" * 10_000, "👩\u200d" * 10_000])
+@pytest.mark.parametrize("text", ["e" + "\u0301" * 10_000, "dog" * 1_000, "\u202e" * 1_000, "👩\u200d" * 1_000])
 def test_a_line_without_a_seam_is_one_line(tmp_path, text):
     [found] = copier(Path("none")).translate([text])
     assert normalise(found.text).replace(" ", "") == normalise(text)

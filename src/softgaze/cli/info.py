@@ -72,7 +72,7 @@ def lines(bundle: "Bundle") -> Iterator[str]:
 
 
 def parameters(bundle: "Bundle") -> int | None:
-    """Learned numbers, counted from the shapes in the weights' header; without torch's weights, what training counted."""
+    """Learned numbers, from the shapes in the weights' header; without torch's weights, what training counted."""
     from math import prod
 
     from softgaze.bundle import WEIGHTS
