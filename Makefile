@@ -53,8 +53,8 @@ docs: setup-dev            ## run the guide, draw its figures again, and build t
 	$(BIN)/python -m docs.chapters
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs . build/site
 
-soak: setup-dev            ## the long form of the kill test: 250 kills an arch
-	SOFTGAZE_KILLS=250 $(BIN)/python -m pytest tests/training/test_kill.py
+soak: setup-dev            ## the long form of the fault tests: 250 kills an arch, 200 damaged files of a kind; hours
+	SOFTGAZE_SOAK=1 $(BIN)/python -m pytest tests/faults tests/training/test_kill.py
 
 bench: setup            ## training and decoding speed beside the peers (BENCH=, BENCH_DECODING= for options)
 	$(BIN)/python -m benchmarks.training $(BENCH)

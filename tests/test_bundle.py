@@ -20,6 +20,7 @@ from softgaze.bundle import (
     Tokenizers,
     add_facts,
     save_bundle,
+    write_manifest,
 )
 from softgaze.data.tokens import train_tokenizer
 from softgaze.errors import DataError, SoftgazeError
@@ -38,12 +39,12 @@ def sign(path: Path, name: str) -> None:
     """Make the manifest agree with a file that was changed, as whoever forges one would."""
     manifest = json.loads((path / MANIFEST).read_text())
     manifest["files"][name] = {"sha256": sha256_of(path / name), "bytes": (path / name).stat().st_size}
-    (path / MANIFEST).write_text(json.dumps(manifest))
+    write_manifest(path, manifest)
 
 
 def change_manifest(path: Path, **changes: object) -> None:
     manifest = json.loads((path / MANIFEST).read_text())
-    (path / MANIFEST).write_text(json.dumps({**manifest, **changes}))
+    write_manifest(path, {**manifest, **changes})
 
 
 # --- there and back

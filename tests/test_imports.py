@@ -24,7 +24,7 @@ LAYERS = (
     {"bundle", "search"},
     {"models", "data"},
     {"lookup", "nearby"},
-    {"attention", "positions", "config", "devices", "files"},
+    {"attention", "positions", "config", "devices", "files", "manifest"},
     {"dropout"},
     {"errors", "symbols", "speed"},
     {"softgaze"},  # the package itself, for its version; it imports nothing of ours except on first use, by name

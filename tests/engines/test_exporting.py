@@ -4,7 +4,7 @@ import shutil
 import pytest
 
 from engines.exported import TOLD, exported, lively_bundle, trained_bundle
-from softgaze.bundle import Bundle
+from softgaze.bundle import Bundle, write_manifest
 from softgaze.engines import ENGINES
 from softgaze.engines.exporting import check_exportable, check_place, check_target, export
 from softgaze.errors import DataError, ResourceError, UsageError
@@ -69,7 +69,7 @@ def test_a_file_that_ctranslate2_cannot_read_is_named(made):
     from softgaze.files import sha256_of
 
     manifest["files"]["ctranslate2/config.json"] = {"sha256": sha256_of(file), "bytes": 1}
-    (made / "manifest.json").write_text(json.dumps(manifest))
+    write_manifest(made, manifest)
     with pytest.raises(DataError, match="CTranslate2 cannot load it"):
         load(made)
 
@@ -85,11 +85,11 @@ def test_an_engine_that_is_not_there_is_one_line(made, monkeypatch):
 def test_an_engine_of_the_future_is_refused(made):
     manifest = json.loads((made / "manifest.json").read_text())
     manifest["engine"]["name"] = "abacus"
-    (made / "manifest.json").write_text(json.dumps(manifest))
+    write_manifest(made, manifest)
     with pytest.raises(DataError, match="is made for the engine 'abacus', which this softgaze does not know"):
         load(made)
     del manifest["engine"]["name"]
-    (made / "manifest.json").write_text(json.dumps(manifest))
+    write_manifest(made, manifest)
     with pytest.raises(DataError, match="is not a softgaze manifest"):
         load(made)
 

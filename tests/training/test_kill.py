@@ -1,6 +1,7 @@
 """Killed at any instant, saves included, and started again: the weights are those of an undisturbed run, bit by bit.
 
-The short form runs here; `make soak` does the same hundreds of times (SOFTGAZE_KILLS).
+Writes are slowed down, so that some kills strike between write, fsync and rename. After each, what lies there is whole:
+the newest checkpoint, and the model of the run. The short form runs here; `make soak` does the same hundreds of times.
 """
 
 import os
@@ -13,10 +14,13 @@ import time
 import pytest
 
 from corpora import SMALL, write_corpus, write_links
+from faults.amounts import times
+from softgaze.bundle import MANIFEST, Bundle
 from softgaze.gaze.film import read_film
+from softgaze.training.checkpoint import newest_checkpoint
 
-KILLS = int(os.environ.get("SOFTGAZE_KILLS", "5"))
-
+KILLS = times(5, 250)
+SLOW = {"SOFTGAZE_SLOW_WRITES": "0.01"}
 
 ALSO = {"transformer": [], "rnn-luong": ["--film", "--guided", "train.links"]}  # learning from links, on film
 
@@ -42,14 +46,18 @@ def test_killed_is_not_killed(tmp_path, monkeypatch, arch):
     dice, killed = random.Random(arch), 0
     for _ in range(20 * KILLS):
         process = subprocess.Popen(
-            command(tmp_path, arch, tmp_path / "killed"), env=environment, stderr=subprocess.PIPE, text=True
+            command(tmp_path, arch, tmp_path / "killed"),
+            env={**environment, **(SLOW if killed < KILLS else {})},
+            stderr=subprocess.PIPE,
+            text=True,
         )
         if killed < KILLS:
             wait_for_training(process)
-            time.sleep(dice.uniform(0, 0.3))
+            time.sleep(dice.uniform(0, 0.5))
             process.send_signal(signal.SIGKILL)
         process.communicate()
         killed += process.returncode == -signal.SIGKILL
+        check_whole(tmp_path / "killed")
         if process.returncode == 0:
             break
     assert process.returncode == 0
@@ -60,6 +68,13 @@ def test_killed_is_not_killed(tmp_path, monkeypatch, arch):
         films = [read_film(tmp_path / name) for name in ("straight", "killed")]
         assert [each.step for each in films[1]] == [*range(0, 61, 10)]
         assert [each.text for each in films[0]] == [each.text for each in films[1]]
+
+
+def check_whole(run):
+    """No checkpoint that took its name is damaged, and neither is the model."""
+    assert newest_checkpoint(run / "checkpoints")[1] == []
+    if (run / MANIFEST).exists():
+        Bundle.open(run)
 
 
 def wait_for_training(process):

@@ -10,10 +10,10 @@ from softgaze.training.signals import stoppable
 
 
 def handlers():
-    return [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)]
+    return [signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM, signal.SIGUSR1)]
 
 
-@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 138)])
 def test_a_signal_asks_and_does_not_break_in(number, code):
     with stoppable() as stop:
         assert not stop

@@ -28,8 +28,7 @@ def info(
     if as_json:
         typer.echo(json.dumps(as_record(bundle), ensure_ascii=False, indent=2))
         return
-    for line in lines(bundle):
-        typer.echo(line)
+    typer.echo("\n".join(lines(bundle)))  # all of it, or the one line that says why not
 
 
 def as_record(bundle: "Bundle") -> dict[str, Any]:
@@ -73,22 +72,16 @@ def lines(bundle: "Bundle") -> Iterator[str]:
 
 
 def parameters(bundle: "Bundle") -> int | None:
-    """Learned numbers, counted from the shapes in the weights' header: 8 bytes of length, then JSON.
-
-    Without torch's weights, what training counted.
-    """
-    import json
+    """Learned numbers, from the shapes in the weights' header; without torch's weights, what training counted."""
     from math import prod
 
     from softgaze.bundle import WEIGHTS
+    from softgaze.manifest import shapes
 
     if not bundle.has_weights:
         trained: int | None = bundle.facts.get("parameters")
         return trained
-    with open(bundle.path / WEIGHTS, "rb") as file:
-        header = json.loads(file.read(int.from_bytes(file.read(8), "little")))
-    shapes: list[list[int]] = [entry["shape"] for name, entry in header.items() if name != "__metadata__"]
-    return sum(map(prod, shapes))
+    return sum(map(prod, shapes(bundle.path / WEIGHTS).values()))
 
 
 def vocabulary(bundle: "Bundle") -> dict[str, int]:

@@ -43,7 +43,10 @@ class Tokenizer:
     @classmethod
     def load(cls, path: Path) -> "Tokenizer":
         """From a file that `model` was written to."""
-        return cls(path.read_bytes())
+        try:
+            return cls(path.read_bytes())
+        except (DataError, OSError, RuntimeError) as error:
+            raise DataError(f"{path}: is no tokenizer that can be read: {' '.join(str(error).split())}") from error
 
     def __len__(self) -> int:
         return int(self.pieces_of.get_piece_size())

@@ -6,10 +6,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from softgaze.bundle import MANIFEST, WEIGHTS, Bundle, read_manifest, seal
+from softgaze.bundle import WEIGHTS, Bundle, read_manifest, seal
 from softgaze.devices import need
 from softgaze.errors import UsageError, pick
 from softgaze.gaze.view import Choice, View
+from softgaze.manifest import MANIFEST
 
 if TYPE_CHECKING:
     from softgaze.models import Seq2Seq

@@ -4,18 +4,21 @@ Every file is fingerprinted; a damaged checkpoint is refused by name and the one
 """
 
 import json
+import os
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
 
 import torch
+from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
 from softgaze.bundle import check_file
 from softgaze.errors import DataError
-from softgaze.files import TEMPORARY, new_directory, remove, sha256_of
+from softgaze.files import TEMPORARY, fingerprint, new_directory, remove
 from softgaze.models.base import Seq2Seq
 
 KEEP = 2  # the newest, and one to fall back on
@@ -43,23 +46,32 @@ class Progress:
     rate_scale: float = 1.0  # below 1 after going back from non-finite numbers
     went_back: bool = False
     snapshots: list[str] = field(default_factory=list)  # weights of the last validations, to average
+    fingerprints: dict[str, dict[str, Any]] = field(default_factory=dict)  # of their files
 
 
 def save_checkpoint(directory: Path, model: Seq2Seq, optimiser: torch.optim.Optimizer, progress: Progress) -> Path:
     """Write `step-…` under `directory` and remove what is no longer needed."""
     path = directory / f"step-{progress.step:08d}"
     with new_directory(path) as place:
-        save_file(parameters_of(model), place / WEIGHTS)
-        save_file(optimiser_tensors(model, optimiser), place / OPTIMISER)
+        write_tensors(place / WEIGHTS, parameters_of(model))
+        write_tensors(place / OPTIMISER, optimiser_tensors(model, optimiser))
         (place / PROGRESS).write_text(json.dumps(asdict(progress)))
-        files = {
-            name: {"sha256": sha256_of(place / name), "bytes": (place / name).stat().st_size}
-            for name in (WEIGHTS, OPTIMISER, PROGRESS)
-        }
+        files = {name: fingerprint(place / name) for name in (WEIGHTS, OPTIMISER, PROGRESS)}
         (place / MANIFEST).write_text(json.dumps(files))
     for old in checkpoints(directory)[:-KEEP]:
         remove(old)
     return path
+
+
+def write_tensors(path: Path, tensors: dict[str, Tensor]) -> None:
+    """A safetensors file; where the system would not let it be written, its own error and not the library's."""
+    try:
+        save_file(tensors, path)
+    except SafetensorError as error:
+        number = re.search(r"os error (\d+)", str(error))
+        if number is None:
+            raise
+        raise OSError(int(number[1]), os.strerror(int(number[1]))) from error
 
 
 def checkpoints(directory: Path) -> list[Path]:
@@ -70,23 +82,40 @@ def checkpoints(directory: Path) -> list[Path]:
 
 
 def newest_checkpoint(directory: Path) -> tuple[Path | None, list[str]]:
-    """The newest checkpoint that is whole, and what was wrong with newer ones."""
+    """The newest checkpoint that is whole, and what was wrong with newer ones, which are set aside.
+
+    Where there are some but none is whole, a `DataError`: to begin again would overwrite the model of the run.
+    """
     complaints = []
     for path in reversed(checkpoints(directory)):
         try:
             check_checkpoint(path)
         except DataError as error:
-            complaints.append(str(error))
+            complaints.append((path, str(error)))
         else:
-            return path, complaints
-    return None, complaints
+            for damaged, _ in complaints:
+                set_aside(damaged)
+            return path, [complaint for _, complaint in complaints]
+    if complaints:
+        raise DataError(
+            f"{complaints[0][1]}; no older checkpoint of this run is whole; go on from its model in another directory "
+            f"(--init {directory.parent}), or start over with --fresh"
+        )
+    return None, []
+
+
+def set_aside(path: Path) -> None:
+    """Out of the way of the checkpoints to come, which are counted; but not deleted, for it may be all there is."""
+    place = path.with_name(f"damaged-{path.name}")
+    remove(place)
+    path.rename(place)
 
 
 def check_checkpoint(path: Path) -> None:
     """Every file must be there and match its fingerprint."""
     try:
-        files: dict[str, Any] = json.loads((path / MANIFEST).read_text())
-    except (OSError, ValueError) as error:
+        files: dict[str, Any] = dict(json.loads((path / MANIFEST).read_text()))
+    except (OSError, TypeError, ValueError) as error:
         raise DataError(f"{path / MANIFEST}: cannot be read: {error}") from error
     for name in (WEIGHTS, OPTIMISER, PROGRESS):
         if name not in files:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import torch
 
-from softgaze.files import write_bytes
+from softgaze.files import explained, write_bytes
 from softgaze.gaze.attention import Attention
 from softgaze.gaze.choice import Pairs, fitting
 from softgaze.gaze.film import Frame, film_lines
@@ -49,7 +49,7 @@ class Camera:
         attention = Attention(only_cross(recording), View())
         rounded = {name: round(value, 4) for name, value in scores.items()}
         frame = Frame(step, round(elapsed / 60, 3), rounded, text, attention)
-        with open(self.path, "a", encoding="utf-8") as film:
+        with explained(self.path), open(self.path, "a", encoding="utf-8") as film:
             film.write(frame.to_line() + "\n")
 
 

@@ -5,7 +5,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from softgaze.files import write_text
+from softgaze.files import explained, write_text
 from softgaze.training.listeners import Listener, Update, Validation
 
 SECONDS = 5.0  # between two lines about updates
@@ -53,7 +53,7 @@ class Journal(Listener):
 
     def write(self, line: dict[str, Any]) -> None:
         """Append."""
-        with open(self.path, "a", encoding="utf-8") as file:
+        with explained(self.path), open(self.path, "a", encoding="utf-8") as file:
             file.write(json.dumps(line, ensure_ascii=False) + "\n")
 
 

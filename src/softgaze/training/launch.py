@@ -54,7 +54,7 @@ def train(
     `guided` names files of links between words, one for each part of the corpus, from which one head also learns.
     `encoded` is where prepared text is kept or to be found, if not in the run: several runs may share it.
     """
-    start = Bundle.open(init) if init else None
+    start = opened(init) if init else None
     config = resolve(like(config, start), trained=True) if start else resolve(config)
     check_options(config.model.arch, config.model.size, config.model.options)
     run = RunDirectory(out, encoded)
@@ -77,6 +77,13 @@ def train(
             return complete(trainer)
 
 
+def opened(path: Path) -> Bundle:
+    """A model to start from, whose weights are what it describes."""
+    bundle = Bundle.open(path)
+    bundle.check_weights()
+    return bundle
+
+
 def shared(run: RunDirectory, ranks: Ranks) -> Prepared:
     """What the leader has prepared."""
     if not run.encoded.exists():
@@ -90,13 +97,13 @@ def shared(run: RunDirectory, ranks: Ranks) -> Prepared:
 def complete(trainer: Trainer) -> dict[str, Any]:
     """From where the run stands to its end."""
     run, listener = trainer.run, trainer.listener
-    trainer.resume()
-    done = run.result()
-    if done and trainer.spent():
-        listener.said(f"this run ended at step {done['step']:,}; give a larger budget to go on, or --fresh")
-        return done
-    listener.started(summary(trainer))
     with stoppable() as stop:
+        trainer.resume()
+        done = run.result()
+        if done and trainer.spent():
+            listener.said(f"this run ended at step {done['step']:,}; give a larger budget to go on, or --fresh")
+            return done
+        listener.started(summary(trainer))
         completed = trainer.train(stop)
     facts = trainer.finish() if completed else None
     if trainer.ranks.leads:

@@ -12,13 +12,13 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import load_file, save
 
-from softgaze.bundle import Description, save_bundle
+from softgaze.bundle import Description, check_file, save_bundle
 from softgaze.config import Config
 from softgaze.data.batches import Batch, Batches, hash_key
-from softgaze.errors import DivergedError
-from softgaze.files import TEMPORARY
+from softgaze.errors import DataError, DivergedError
+from softgaze.files import fingerprint, write_bytes
 from softgaze.models.base import Seq2Seq
 from softgaze.speed import prepare_process
 from softgaze.training.checkpoint import (
@@ -311,10 +311,12 @@ class Trainer:
             return
         name = f"snapshot-{self.progress.step:08d}.safetensors"
         if self.ranks.leads:
-            temporary = self.run.checkpoints / f"{TEMPORARY}{name}"
-            save_file(parameters_of(self.model), temporary)
-            temporary.replace(self.run.checkpoints / name)
+            path = self.run.checkpoints / name
+            write_bytes(path, save(parameters_of(self.model)))
+            self.progress.fingerprints[name] = fingerprint(path)
         self.progress.snapshots = [*self.progress.snapshots, name][-keep:]
+        kept = self.progress.fingerprints.items()
+        self.progress.fingerprints = {each: entry for each, entry in kept if each in self.progress.snapshots}
 
     def due(self) -> bool:
         """Time for a checkpoint: with each validation, and as often as asked."""
@@ -375,7 +377,7 @@ class Trainer:
 
     def conclude(self) -> dict[str, Any]:
         """What the leader does at the end."""
-        names = [name for name in self.progress.snapshots if (self.run.checkpoints / name).exists()]
+        names = [name for name in self.progress.snapshots if self.whole(name)]
         best = self.progress.best
         if len(names) > 1:
             best = self.try_average(names)
@@ -388,6 +390,15 @@ class Trainer:
         self.run.write_result(facts)
         self.listener.finished(facts)
         return facts
+
+    def whole(self, name: str) -> bool:
+        """Whether a snapshot is as it was written; else it is named and left out of the average."""
+        try:
+            check_file(self.run.checkpoints / name, self.progress.fingerprints.get(name), "the checkpoint")
+        except DataError as error:
+            self.listener.said(f"{error}; left out of the average")
+            return False
+        return True
 
     def try_average(self, names: list[str]) -> float | None:
         """Average the snapshots; publish them when better on held-out text. The trained weights stay as they are."""

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy
 
-from softgaze.bundle import DETECTOR, Tokenizers
+from softgaze.bundle import DETECTOR, Tokenizers, check_file
 from softgaze.config import DataSettings, differences
 from softgaze.data.batches import hash_key, shuffled
 from softgaze.data.corpus import Corpus, Pair
@@ -20,13 +20,14 @@ from softgaze.data.detector import Detector
 from softgaze.data.shards import Ids, LinkedIds, Shards, write_shards
 from softgaze.data.tokens import SAMPLE, train_tokenizer
 from softgaze.errors import DataError, UsageError
-from softgaze.files import new_directory
+from softgaze.files import fingerprint, new_directory
 from softgaze.gaze.alignment import Links
 from softgaze.gaze.words import between_spaces
 from softgaze.training.links import Linked, LinkFiles, largest_number, piece_links
 
 CHUNK = 4096  # pairs tokenised at once
 FACTS = "facts.json"
+MEND = "remove {}, and the same command encodes the text again"
 LANGUAGE_LINES = 5000  # lines a language that teach the detector
 
 
@@ -44,7 +45,9 @@ class Prepared:
     @classmethod
     def open(cls, directory: Path) -> "Prepared":
         """From a directory that `prepare` finished."""
-        facts = json.loads((directory / FACTS).read_text(encoding="utf-8"))
+        facts = read_facts(directory)
+        for name, entry in facts.get("files", {}).items():
+            check_encoded(directory, name, entry)
         text = [Pair(*pair) for pair in json.loads((directory / "dev.json").read_text(encoding="utf-8"))]
         detector = Detector.from_json((directory / DETECTOR).read_text(encoding="utf-8"))
         shards = (Shards(directory / "train"), Shards(directory / "dev"))
@@ -61,9 +64,9 @@ def prepare(
     guided: LinkFiles | None = None,
 ) -> Prepared:
     """Fill `directory` unless it is there already; refuse when it was made from something else."""
-    made_from = fingerprint(train, dev, settings, seed, guided)
+    made_from = origin(train, dev, settings, seed, guided)
     if (directory / FACTS).exists():
-        check_unchanged(json.loads((directory / FACTS).read_text(encoding="utf-8"))["made_from"], made_from)
+        check_unchanged(read_facts(directory)["made_from"], made_from)
         return Prepared.open(directory)
     count = train.count()
     held_out = frozenset() if dev else choose_held_out(count, settings.held_out, seed)
@@ -89,9 +92,32 @@ def prepare(
             "linked": encoder.linked if guided else None,
             "dev_pairs": dev_pairs,
             "vocabulary": [len(tokenizers.source), len(tokenizers.target)],
+            "files": {str(file.relative_to(place)): fingerprint(file) for file in sorted(files_in(place))},
         }
         (place / FACTS).write_text(json.dumps(facts, indent=2, ensure_ascii=False), encoding="utf-8")
     return Prepared.open(directory)
+
+
+def read_facts(directory: Path) -> dict[str, Any]:
+    """What is known of the encoded text."""
+    try:
+        facts = json.loads((directory / FACTS).read_text(encoding="utf-8"))
+        return {**facts, "made_from": dict(facts["made_from"])}
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{directory / FACTS}: cannot be read ({error}); {MEND.format(directory)}") from error
+
+
+def check_encoded(directory: Path, name: str, entry: dict[str, Any]) -> None:
+    """A file of encoded text must be as it was written: training on another text would go unnoticed."""
+    try:
+        check_file(directory / name, entry, FACTS)
+    except DataError as error:
+        raise DataError(f"{error}; {MEND.format(directory)}") from error
+
+
+def files_in(directory: Path) -> Iterator[Path]:
+    """At any depth."""
+    return (path for path in directory.rglob("*") if path.is_file())
 
 
 def write_training(
@@ -106,7 +132,7 @@ def write_training(
     return write_shards(directory, encoder.encode_linked(linked), encoder.vocabulary, largest)
 
 
-def fingerprint(
+def origin(
     train: Corpus, dev: Corpus | None, settings: DataSettings, seed: int, guided: LinkFiles | None
 ) -> dict[str, Any]:
     """What prepared data depend on: names may change (a moved run still resumes), contents may not."""

@@ -15,7 +15,7 @@ import yaml
 from softgaze import __version__
 from softgaze.config import Config, differences, merged
 from softgaze.errors import UsageError
-from softgaze.files import TEMPORARY, remove, write_text
+from softgaze.files import TEMPORARY, explained, remove, write_text
 from softgaze.gaze.film import NAME as FILM
 
 SETTINGS, RESULT, LOCK = "training.yaml", "result.json", ".lock"
@@ -49,7 +49,8 @@ class RunDirectory:
             self.check_settings(settings)
         write_text(self.path / SETTINGS, yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
         write_text(self.path / "environment.json", json.dumps(environment(), indent=2))
-        self.checkpoints.mkdir(exist_ok=True)
+        with explained(self.checkpoints):
+            self.checkpoints.mkdir(exist_ok=True)
 
     @contextmanager
     def setting_up(self) -> Iterator[None]:
@@ -92,8 +93,10 @@ class RunDirectory:
         except ImportError:  # Windows: no advisory locks of this kind
             yield
             return
-        self.path.mkdir(parents=True, exist_ok=True)
-        with open(self.path / LOCK, "w") as file:
+        with explained(self.path):
+            self.path.mkdir(parents=True, exist_ok=True)
+            file = open(self.path / LOCK, "w")  # noqa: SIM115  held until the end
+        with file:
             try:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:

@@ -1,4 +1,7 @@
-"""Ctrl-C and SIGTERM ask a run to save and leave after the update it is in."""
+"""Ctrl-C, SIGTERM and SIGUSR1 ask a run to save and leave after the update it is in.
+
+SIGUSR1 is what schedulers send some time before they kill (Slurm: --signal=USR1@60).
+"""
 
 import signal
 import threading
@@ -39,7 +42,7 @@ def stoppable() -> Iterator[Stop]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    caught = [signal.SIGINT, signal.SIGTERM]
+    caught = [signal.SIGINT, signal.SIGTERM, *([signal.SIGUSR1] if hasattr(signal, "SIGUSR1") else [])]
     before = {number: signal.signal(number, stop.ask) for number in caught}
     try:
         yield stop
