@@ -51,7 +51,9 @@ def refused(bundle, *words):
     with pytest.raises(SoftgazeError) as caught:
         Bundle.open(bundle).model()
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    assert (after - before) * 1024 < 64 * TINY  # the peak of this process, which other tests have raised before
+    assert (
+        after - before
+    ) * 1024 < 256 * TINY  # torch loads some of itself to plan a model; what was asked for has gigabytes
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1000
     for word in words:

@@ -11,7 +11,7 @@ from softgaze.bundle import FORMAT, MANIFEST, Bundle
 from softgaze.errors import DataError
 
 FIXTURES = Path(__file__).parents[1] / "fixtures"
-KEPT = sorted(FIXTURES.glob("bundle-*"))
+KEPT = sorted(path for path in FIXTURES.glob("bundle-*") if path.is_dir())
 
 
 def test_the_present_format_is_kept_too():
