@@ -22,5 +22,7 @@ def run(place, *arguments, stdin=""):
         done = CliRunner().invoke(app, [*map(str, arguments)], input=stdin)
     if done.exception is None:
         return Ran(0, done.stdout, done.stderr)
+    if isinstance(done.exception, SystemExit):  # the command chose its code, and has said why
+        return Ran(done.exit_code, done.stdout, done.stderr)
     message, code = explained(done.exception)
     return Ran(code, done.stdout, message)

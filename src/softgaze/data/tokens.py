@@ -25,6 +25,16 @@ BYTES = 256
 THREADS = 4  # a constant, not the machine's cores: the same text gives the same vocabulary everywhere
 
 
+def check_text(text: str) -> None:
+    """Half a character, as Python can hold and UTF-8 cannot write, is no text."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(
+            f"the text cannot be written as UTF-8: character {error.start + 1} is half of a pair (a lone surrogate)"
+        ) from error
+
+
 def normalise(text: str) -> str:
     """NFC, so that Hangul typed as letters equals Hangul typed as syllables, and plain single spaces."""
     return " ".join(unicodedata.normalize("NFC", text).split())
@@ -53,7 +63,10 @@ class Tokenizer:
 
     def encode(self, texts: Sequence[str]) -> list[list[int]]:
         """Ids of each text, without BEGIN and END. An empty text has none."""
-        ids: list[list[int]] = self.pieces_of.encode([normalise(text) for text in texts])
+        normal = [normalise(text) for text in texts]
+        for text in normal:
+            check_text(text)
+        ids: list[list[int]] = self.pieces_of.encode(normal)
         return ids
 
     def decode(self, ids: Sequence[int]) -> str:
