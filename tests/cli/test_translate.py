@@ -2,8 +2,10 @@ import gzip
 import io
 import json
 import os
+import random
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -235,6 +237,34 @@ def test_output_appears_only_when_all_is_done(copies, tmp_path):
         run("--output", str(out), "--window", "1", given=b"the dog\n\xff\n")
     assert out.read_text() == "old"
     assert os.listdir(tmp_path) == ["out"]
+
+
+def test_killed_at_any_instant_and_run_again_is_undisturbed(tmp_path):
+    """A real process, writes slowed down so that kills strike between them."""
+    (tmp_path / "in.en").write_text(
+        "".join(f"the dog {'sees ' * (number % 4)}a cat {number}.\n" for number in range(120))
+    )
+    command = [sys.executable, "-m", "softgaze", "translate", str(tiny_bundle()), "--beam", "1", "--window", "8"]
+    files = ("--input", str(tmp_path / "in.en"), "--output")
+    subprocess.run([*command, *files, str(tmp_path / "straight")], check=True, env=ALONE, capture_output=True)
+    dice, killed, went_on = random.Random(1), 0, 0
+    slow = {**ALONE, "SOFTGAZE_SLOW_WRITES": "0.02"}
+    while not (tmp_path / "killed").exists():
+        process = subprocess.Popen([*command, *files, str(tmp_path / "killed")], env=slow, stderr=subprocess.PIPE)
+        if killed < 3:
+            note = tmp_path / "killed.part.json"
+            before = note.stat().st_mtime_ns if note.exists() else 0
+            while process.poll() is None and not (note.exists() and note.stat().st_mtime_ns > before):
+                time.sleep(0.01)
+            time.sleep(dice.uniform(0, 0.15))
+            process.kill()
+        _, said = process.communicate(timeout=120)
+        killed += process.returncode == -9
+        went_on += b"going on after" in said
+    assert killed == 3
+    assert went_on == 3
+    assert (tmp_path / "killed").read_bytes() == (tmp_path / "straight").read_bytes()
+    assert sorted(os.listdir(tmp_path)) == ["in.en", "killed", "straight"]
 
 
 def test_output_where_nothing_can_be_written_is_one_line(copies, tmp_path):

@@ -55,11 +55,16 @@ def translate(
 
     A line longer than the model can take is split at its sentences and joined again, never cut. With --nbest N a line
     holds N translations with tabs between them, best first (or, with --json, "alternatives"). Lines end at a newline
-    and nowhere else. Any size of input runs in bounded memory. Giving --temperature, --top-k, --top-p or --seed draws
+    and nowhere else. Any size of input runs in bounded memory; from --input to --output, what was interrupted goes on
+    when the same command is run again. Giving --temperature, --top-k, --top-p or --seed draws
     words by their probability instead of searching for the likeliest.
     """
+    from itertools import islice
+
+    from softgaze.files import sha256_of
     from softgaze.search.settings import Search
     from softgaze.translator import WINDOW, load
+    from softgaze.unfinished import going_on
 
     drawn = sampling_of(temperature, top_k, top_p, seed)
     options: Options = {
@@ -78,9 +83,24 @@ def translate(
     if typed:
         typer.echo("Type text and press Enter; Ctrl-D ends. (A file: --input FILE, or < FILE.)", err=True)
     size = window or (1 if typed else WINDOW)
+    show = json_line if as_json else text_line
+    if source is not None and output is not None and can_go_on(source, output):
+        made_from = {
+            "input": sha256_of(source),
+            "model": translator.bundle.files,
+            "options": {**options, "sampling": drawn and vars(drawn), "window": size, "json": as_json},
+        }
+        with going_on(output.resolve(), made_from) as unfinished:
+            if unfinished.lines:
+                typer.echo(f"going on after {unfinished.lines:,} lines of {output}.part", err=True)
+            rest = islice(lines, unfinished.lines, None)
+            with progress(total and total - unfinished.lines) as advance:
+                found = translator.translate_lines(rest, window=size, progress=advance, **options)
+                write_all(found, show, unfinished.file, size, unfinished.keep)
+        return
     with writer(output) as file, progress(total, shown=not typed and (output or not sys.stdout.isatty())) as advance:
         found = translator.translate_lines(lines, window=size, progress=advance, **options)
-        write_all(found, json_line if as_json else text_line, file, size)
+        write_all(found, show, file, size)
 
 
 def sampling_of(
@@ -152,14 +172,24 @@ def json_line(found: "Translation") -> str:
 
 
 def write_all(
-    translations: Iterable["Translation"], show: Callable[["Translation"], str], file: BinaryIO, window: int
+    translations: Iterable["Translation"],
+    show: Callable[["Translation"], str],
+    file: BinaryIO,
+    window: int,
+    keep: Callable[[int], None] | None = None,
 ) -> None:
-    """Write a line for each translation, and pass on what there is whenever a window is done."""
+    """Write a line for each translation, and pass on, or keep, what there is whenever a window is done."""
     for number, found in enumerate(translations, 1):
         file.write(f"{show(found)}\n".encode())
         if number % window == 0:
-            file.flush()
+            keep(number) if keep else file.flush()
     file.flush()
+
+
+def can_go_on(source: Path, output: Path) -> bool:
+    """Whether what is interrupted can be gone on with: both are plain files, and neither is the other."""
+    plain = source.is_file() and output.suffix != ".gz" and (output.is_file() or not output.exists())
+    return plain and source.resolve() != output.resolve()
 
 
 @contextmanager
