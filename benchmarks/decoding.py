@@ -22,7 +22,7 @@ from benchmarks.environments import UnavailableError
 from benchmarks.peers.decode_job import Orders
 from benchmarks.report import Spread, commit, memory
 from benchmarks.training import CASES, HERE, QUICK, WORK, call, make_job, prepare_corpus, python_of, turns
-from softgaze.evaluation.compare.machine import processor
+from softgaze.evaluation.machine import processor
 
 
 class Contender(NamedTuple):

@@ -7,7 +7,6 @@ and BLEU at beam 5 with the p-value of a paired bootstrap.
 """
 
 import argparse
-import platform
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -37,6 +36,8 @@ Pairs = Sequence[tuple[str, str]]
 
 def main() -> None:
     """Measure, print and write."""
+    from softgaze.evaluation.machine import processor
+
     asked = arguments()
     rows = ["| option | " + " | ".join(f"{each}: log-prob, same, BLEU (p)" for each in PRECISIONS) + " |"]
     rows.append("|---|" + "---|" * len(PRECISIONS))
@@ -46,7 +47,7 @@ def main() -> None:
         with tempfile.TemporaryDirectory() as folder:
             rows.append(row(name, Path(folder), train, held_out, options, asked.steps))
         print(rows[-1], flush=True)
-    about = f"{asked.held_out} held-out pairs, {asked.steps} updates, {platform.processor() or platform.machine()}"
+    about = f"{asked.held_out} held-out pairs, {asked.steps} updates, {processor()}"
     asked.out.write_text("\n".join([about, "", *rows, ""]), encoding="utf-8")
 
 

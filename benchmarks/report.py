@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.environments import PEERS
-from softgaze.evaluation.compare.machine import processor
+from softgaze.evaluation.machine import processor
 
 OWN = "softgaze"
 Run = dict[str, Any]

@@ -88,7 +88,7 @@ def circumstances() -> dict[str, Any]:
     """When, with what, on what."""
     import torch
 
-    from softgaze.evaluation.compare.machine import processor
+    from softgaze.evaluation.machine import processor
 
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True).stdout.strip()
     return {

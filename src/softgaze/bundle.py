@@ -120,6 +120,14 @@ class Bundle:
         """The bundle's own."""
         return Tokenizers.load(self.path)
 
+    @property
+    def held_out(self) -> list[tuple[str, str]] | None:
+        """Pairs that training kept apart, where the bundle is still part of its run."""
+        path = self.path / "encoded" / "dev.json"
+        if not path.is_file():
+            return None
+        return [(source, target) for source, target in json.loads(path.read_text(encoding="utf-8"))]
+
     @cached_property
     def detector(self) -> Detector | None:
         """Tells the bundle's languages apart; older bundles have none."""

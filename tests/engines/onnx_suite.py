@@ -46,13 +46,7 @@ def models(tmp_path_factory):
 
 
 class TestOnnx(EngineSuite):
-    @pytest.fixture
-    def torch(self, models):
-        return models[0]
-
-    @pytest.fixture
-    def engine(self, models):
-        return models[1]
+    """With an RNN."""
 
     def test_what_only_torch_can_do_is_refused_in_one_line(self, engine):
         found = engine.translate("the dog runs.")

@@ -33,7 +33,15 @@ def scores(translation):
 
 
 class EngineSuite:
-    """Needs two fixtures: `torch`, the translator of a bundle, and `engine`, that of its export."""
+    """Needs a fixture `models`: the translators of a bundle and of its export."""
+
+    @pytest.fixture
+    def torch(self, models):
+        return models[0]
+
+    @pytest.fixture
+    def engine(self, models):
+        return models[1]
 
     @pytest.mark.parametrize(
         "options",

@@ -51,13 +51,7 @@ def models(tmp_path_factory):
 
 
 class TestCTranslate2(EngineSuite):
-    @pytest.fixture
-    def torch(self, models):
-        return models[0]
-
-    @pytest.fixture
-    def engine(self, models):
-        return models[1]
+    """With a Transformer."""
 
 
 @pytest.mark.parametrize("options", VARIANTS.values(), ids=VARIANTS)

@@ -63,18 +63,15 @@ def bench(
 
 def sentences_of(bundle: "Bundle", text: Path | None) -> list[str]:
     """What is translated: given, or held out in training."""
-    import json
-
     from softgaze.data.corpus import read_lines
     from softgaze.errors import DataError, UsageError
 
-    held_out = bundle.path / "encoded" / "dev.json"
-    if text is None and not held_out.is_file():
+    if text is None and bundle.held_out is None:
         raise UsageError(f"{bundle.path}: holds no held-out text to translate; give some with --text FILE")
-    lines = read_lines(text) if text else (source for source, _ in json.loads(held_out.read_text(encoding="utf-8")))
+    lines = read_lines(text) if text else (source for source, _ in bundle.held_out or ())
     found = [line for line in lines if line.strip()]
     if not found:
-        raise DataError(f"{text or held_out}: holds no sentence to translate")
+        raise DataError(f"{text or bundle.path}: holds no sentence to translate")
     return found
 
 

@@ -66,16 +66,13 @@ def export(
 
 def pairs_of(bundle: "Bundle", dev: tuple[Path, Path] | None, allow_drift: bool) -> Pairs:
     """What to prove it on: given, or held out in training; without either it cannot be proven."""
-    import json
-
     from softgaze.data.corpus import read_pairs
     from softgaze.errors import UsageError
 
     if dev is not None:
         return [(pair.source, pair.target) for pair in read_pairs(*dev)]
-    held_out = bundle.path / "encoded" / "dev.json"
-    if held_out.is_file():
-        return [(source, target) for source, target in json.loads(held_out.read_text(encoding="utf-8"))]
+    if bundle.held_out is not None:
+        return bundle.held_out
     if allow_drift:
         return []
     raise UsageError(

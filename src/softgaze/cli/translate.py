@@ -3,14 +3,16 @@
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
 
 import typer
 
 if TYPE_CHECKING:
     from softgaze.search.settings import Sampling
-    from softgaze.translator import Options, Translation
+    from softgaze.translator import Options, Translation, Translator
+    from softgaze.unfinished import Unfinished
 
 # Line ends to some readers of JSON lines, though not to JSON: written as escapes they are safe everywhere.
 ESCAPES = {code: f"\\u{code:04x}" for code in (0x85, 0x2028, 0x2029)}
@@ -59,12 +61,8 @@ def translate(
     when the same command is run again. Giving --temperature, --top-k, --top-p or --seed draws
     words by their probability instead of searching for the likeliest.
     """
-    from itertools import islice
-
-    from softgaze.files import sha256_of
     from softgaze.search.settings import Search
     from softgaze.translator import WINDOW, load
-    from softgaze.unfinished import going_on
 
     drawn = sampling_of(temperature, top_k, top_p, seed)
     options: Options = {
@@ -85,18 +83,11 @@ def translate(
     size = window or (1 if typed else WINDOW)
     show = json_line if as_json else text_line
     if source is not None and output is not None and can_go_on(source, output):
-        made_from = {
-            "input": sha256_of(source),
-            "model": translator.bundle.files,
-            "options": {**options, "sampling": drawn and vars(drawn), "window": size, "json": as_json},
-        }
-        with going_on(output.resolve(), made_from) as unfinished:
-            if unfinished.lines:
-                typer.echo(f"going on after {unfinished.lines:,} lines of {output}.part", err=True)
-            rest = islice(lines, unfinished.lines, None)
-            with progress(total and total - unfinished.lines) as advance:
+        with unfinished(source, output, translator, {**options, "window": size, "json": as_json}) as begun:
+            rest = islice(lines, begun.lines, None)
+            with progress(total and total - begun.lines) as advance:
                 found = translator.translate_lines(rest, window=size, progress=advance, **options)
-                write_all(found, show, unfinished.file, size, unfinished.keep)
+                write_all(found, show, begun.file, size, begun.keep)
         return
     with writer(output) as file, progress(total, shown=not typed and (output or not sys.stdout.isatty())) as advance:
         found = translator.translate_lines(lines, window=size, progress=advance, **options)
@@ -190,6 +181,21 @@ def can_go_on(source: Path, output: Path) -> bool:
     """Whether what is interrupted can be gone on with: both are plain files, and neither is the other."""
     plain = source.is_file() and output.suffix != ".gz" and (output.is_file() or not output.exists())
     return plain and source.resolve() != output.resolve()
+
+
+@contextmanager
+def unfinished(source: Path, output: Path, translator: "Translator", options: dict[str, Any]) -> Iterator["Unfinished"]:
+    """The output as an earlier run of the same command left it, or empty."""
+    from softgaze.files import sha256_of
+    from softgaze.unfinished import going_on
+
+    drawn = options["sampling"]
+    asked = {**options, "sampling": drawn and vars(drawn)}
+    made_from = {"input": sha256_of(source), "model": translator.bundle.files, "options": asked}
+    with going_on(output.resolve(), made_from) as begun:
+        if begun.lines:
+            typer.echo(f"going on after {begun.lines:,} lines of {output}.part", err=True)
+        yield begun
 
 
 @contextmanager

@@ -167,16 +167,7 @@ def line(panel: Panel, number: int, curve: Curve) -> str:
     """A line with a marker at each bucket, dashed beyond what was trained."""
     places = [(panel.x(point.length), panel.y(point.estimate.score)) for point in curve.points]
     dashes = {"stroke_dasharray": "6 4"} if curve.is_beyond else {}
-    path = element(
-        "polyline",
-        points=corners(places),
-        fill="none",
-        stroke=colour(number),
-        stroke_width=2,
-        **dashes,
-        class_=series(number),
-    )
-    return path + "".join(
+    return stroke(number, places, **dashes) + "".join(
         marker(number, across, down, told(curve, point))
         for (across, down), point in zip(places, curve.points, strict=True)
     )
@@ -222,6 +213,19 @@ def colour(number: int) -> str:
 def series(number: int) -> str:
     """The class of whatever belongs to a system."""
     return f"series series-{number % len(SERIES)}"
+
+
+def stroke(number: int, places: Sequence[tuple[float, float]], **more: str) -> str:
+    """The line of a system through its places."""
+    return element(
+        "polyline",
+        points=corners(places),
+        fill="none",
+        stroke=colour(number),
+        stroke_width=2,
+        **more,
+        class_=series(number),
+    )
 
 
 def corners(places: Sequence[tuple[float, float]]) -> str:

@@ -6,7 +6,7 @@ Colours and markers are those of the chart of quality against length.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from softgaze.evaluation.chart import LETTER, LONGEST, apart, colour, corners, marker, series
+from softgaze.evaluation.chart import LETTER, LONGEST, apart, colour, marker, series, stroke
 from softgaze.gaze.colours import FAINT, INK, LINE
 from softgaze.gaze.drawing import element, picture, text, ticks
 from softgaze.gaze.lettering import cut, width_of
@@ -82,14 +82,7 @@ def axes(panel: Panel) -> str:
 def curve(panel: Panel, number: int, line: Learning) -> str:
     """A line with a marker at each validation."""
     places = [panel.place(*point) for point in zip(line.minutes, line.values[panel.score], strict=True)]
-    path = element(
-        "polyline",
-        points=corners(places),
-        fill="none",
-        stroke=colour(number),
-        stroke_width=2,
-        class_=series(number),
-    )
+    path = stroke(number, places)
     told = [
         f"{line.name}, {minute:.1f} min: {value:.3g}"
         for minute, value in zip(line.minutes, line.values[panel.score], strict=True)

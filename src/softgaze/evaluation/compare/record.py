@@ -12,12 +12,12 @@ from softgaze.bundle import Bundle
 from softgaze.data.corpus import Pair, read_pairs
 from softgaze.evaluation.buckets import make_buckets, source_lengths
 from softgaze.evaluation.compare.findings import findings
-from softgaze.evaluation.compare.machine import surroundings
 from softgaze.evaluation.compare.plan import Plan
 from softgaze.evaluation.compare.sentences import RULE, choose_sentences
 from softgaze.evaluation.compare.turns import TRAINED, TRANSLATED, Turn, read_record
 from softgaze.evaluation.counts import TITLES, SystemCounts, count_system
 from softgaze.evaluation.lengths import Curve, length_curve
+from softgaze.evaluation.machine import surroundings
 from softgaze.evaluation.significance import difference, estimate, signature
 from softgaze.metrics import sentence_scores
 from softgaze.training.journal import read_journal

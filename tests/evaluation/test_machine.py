@@ -1,6 +1,6 @@
 import subprocess
 
-from softgaze.evaluation.compare import machine
+from softgaze.evaluation import machine
 
 
 def test_what_figures_need_is_told():
