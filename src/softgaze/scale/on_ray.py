@@ -4,6 +4,7 @@ What travels is text with the number of its shard and line, and what comes back 
 the text or with the model travels as a row too, so that a person reads one line and not Ray's account of it.
 """
 
+import logging
 import os
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -24,14 +25,14 @@ if TYPE_CHECKING:
 READER = 0.25  # of a CPU: it waits for storage most of the time
 WORTHWHILE = 100_000  # bytes of text for each worker that is started: a shard or so
 STORE = 256 << 20  # bytes that travel at once on a machine of our own: text is small
-ATTEMPTS = 3  # a worker that dies is started again so often, and its shard given to another
+
+ATTEMPTS = 3  # to start a Ray
 
 QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # a Ray of our own listens on loopback alone
     "RAY_agent_register_timeout_ms": "300000",  # a busy machine is no broken one
-    "RAY_raylet_start_wait_time_s": "300",
-    "RAY_DATA_DISABLE_PROGRESS_BARS": "1",
+    "RAY_BACKEND_LOG_LEVEL": "fatal",  # to the terminal; what is worth a line is said in one by us
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what Ray will do one day, and else warns of
 }
 
@@ -221,6 +222,7 @@ def results(job: Job, workers: "Pool") -> Iterator[Row]:
     from ray.data import ActorPoolStrategy, DataContext, from_items
     from ray.exceptions import RayError
 
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
     context = DataContext.get_current()
     context.enable_progress_bars = context.print_on_execution_start = False
     context.target_max_block_size = 1  # byte: every shard travels by itself, to whoever is free
@@ -234,8 +236,6 @@ def results(job: Job, workers: "Pool") -> Iterator[Row]:
         compute=ActorPoolStrategy(size=workers.size),
         num_cpus=workers.cpus,
         num_gpus=workers.gpus,
-        max_restarts=ATTEMPTS,
-        max_task_retries=ATTEMPTS,
         **arrow,
     )
     try:
@@ -285,14 +285,38 @@ def joined(address: str | None) -> Iterator[Mapping[str, float]]:
     if ray.is_initialized():
         yield ray.cluster_resources()
         return
-    # One more than there are, since those who read take little of one.
-    own: dict[str, Any] = {"num_cpus": cores() + 1, "include_dashboard": False, "object_store_memory": STORE}
-    try:
-        ray.init(address=address or "local", log_to_driver=False, logging_level="ERROR", **({} if address else own))
-    except Exception as error:  # of any kind: Ray raises plain ones too
-        where = f"cannot be reached at {address}; is it running?" if address else "cannot be started here"
-        raise ResourceError(f"Ray {where} ({first_line(error)})") from error
+    if address is None:
+        start()
+    else:
+        enter(address=address)
     try:
         yield ray.cluster_resources()
     finally:
         ray.shutdown()
+
+
+def start() -> None:
+    """A Ray on this machine; its parts give each other seconds to begin, which on a busy machine is sometimes too few.
+
+    It has one CPU more than there are, since those who read take little of one.
+    """
+    for attempt in range(1, ATTEMPTS + 1):
+        try:
+            enter(address="local", num_cpus=cores() + 1, include_dashboard=False, object_store_memory=STORE)
+            return
+        except ResourceError:
+            if attempt == ATTEMPTS:
+                raise
+
+
+def enter(**options: Any) -> None:
+    """Ray, without what it likes to print."""
+    import ray
+
+    try:
+        ray.init(log_to_driver=False, logging_level="ERROR", **options)
+    except Exception as error:  # of any kind: Ray raises plain ones too
+        ray.shutdown()
+        where = options["address"]
+        why = "cannot be started here" if where == "local" else f"cannot be reached at {where}; is it running?"
+        raise ResourceError(f"Ray {why} ({first_line(error)})") from error

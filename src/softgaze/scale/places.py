@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, cast
 
 from softgaze.errors import DataError, ResourceError, UsageError
-from softgaze.files import replacing
+from softgaze.files import explained, replacing
 
 OF_ARROW = {"file", "s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"}  # what Arrow reaches without help
 ASIDE = (".", "_")  # how names begin that are not data, to Hadoop, Spark, Ray and us
@@ -121,7 +121,8 @@ class Place:
     def filling(self) -> Iterator[BinaryIO]:
         """A file to fill, compressed if named so; it is there when all of it is there."""
         if self.is_local:
-            Path(self.url).parent.mkdir(parents=True, exist_ok=True)
+            with explained(Path(self.url)):
+                Path(self.url).parent.mkdir(parents=True, exist_ok=True)
             with replacing(Path(self.url)) as file:
                 yield file
             return
