@@ -321,9 +321,14 @@ def tables(record: dict[str, Any]) -> dict[str, str]:
 def with_tables(page: str, record: dict[str, Any]) -> str:
     """The page with its tables as the record has them."""
     for name, table in tables(record).items():
-        begin, end = f"<!-- scaling: {name} -->", f"<!-- end of scaling: {name} -->"
-        page = re.sub(f"{begin}.*?{end}", lambda _, text=f"{begin}\n{table}\n{end}": text, page, flags=re.DOTALL)  # type: ignore[misc]
+        page = between_marks(page, name, table)
     return page
+
+
+def between_marks(page: str, name: str, text: str) -> str:
+    """The page with this text in its place."""
+    begin, end = f"<!-- scaling: {name} -->", f"<!-- end of scaling: {name} -->"
+    return re.sub(f"{begin}.*?{end}", lambda _: f"{begin}\n{text}\n{end}", page, flags=re.DOTALL)
 
 
 def main() -> None:
