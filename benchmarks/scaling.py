@@ -262,7 +262,8 @@ def update_once(model: Any, optimiser: Any, tokens: int) -> None:
     words = torch.randint(4, WORDS, (rows, LENGTH + 1))
     pairs = Pairs(Source(words, torch.full((rows,), LENGTH + 1)), words, words, words.numel())
     optimiser.zero_grad(set_to_none=True)
-    (summed_loss(model, pairs, 0.1) / words.numel()).backward()
+    loss = summed_loss(model, pairs, 0.1) / words.numel()
+    loss.backward()  # type: ignore[no-untyped-call]
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimiser.step()
 

@@ -1,5 +1,6 @@
 """`softgaze translate`: lines in, lines out. Knows streams and printing; the translating is `softgaze.translator`'s."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -159,7 +160,7 @@ def translate_on_ray(
         raise UsageError("--on ray translates files: name them with --input, and where to write with --output")
     if show is json_line and output.endswith(".parquet"):
         raise UsageError(f"--json is for text; {output} is a table, which has columns for everything")
-    with progress(None) as advance:
+    with hushed(), progress(None) as advance:
         translate(
             model,
             sources,
@@ -171,6 +172,20 @@ def translate_on_ray(
             device=device,
             progress=advance,
         )
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """What Ray's C++ has to say goes nowhere; what Python says goes on to stderr."""
+    before = sys.stderr
+    with open(os.dup(2), "w") as shown, open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+        sys.stderr = shown if before is sys.__stderr__ else before
+        try:
+            yield
+        finally:
+            sys.stderr = before
+            os.dup2(shown.fileno(), 2)
 
 
 # --- in ---------------------------------------------------------------------------------------------------------

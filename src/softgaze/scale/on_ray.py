@@ -32,7 +32,6 @@ QUIET = {
     "RAY_USAGE_STATS_ENABLED": "0",  # nothing is sent anywhere
     "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # a Ray of our own listens on loopback alone
     "RAY_agent_register_timeout_ms": "300000",  # a busy machine is no broken one
-    "RAY_BACKEND_LOG_LEVEL": "fatal",  # to the terminal; what is worth a line is said in one by us
     "RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO": "0",  # what Ray will do one day, and else warns of
 }
 
@@ -56,7 +55,7 @@ class Row(NamedTuple):
     file: int
     number: int
     first: int
-    count: int
+    size: int  # in lines
     lines: list[str]  # none when it is done
     mistake: str
     exit_code: int
@@ -112,7 +111,7 @@ def translate(
     with joined(address) as resources:
         done = list(told(results(job, pool(device, resources, size_of(files))), progress))
     wanted.finish(shards, [row.shard.name for row in checked(done, job)])
-    return sum(row.count for row in done)
+    return sum(row.size for row in done)
 
 
 def told(rows: Iterator[Row], progress: Callable[[int], None] | None) -> Iterator[Row]:
@@ -121,7 +120,7 @@ def told(rows: Iterator[Row], progress: Callable[[int], None] | None) -> Iterato
         if row.mistake:
             raise again(row)
         if progress is not None:
-            progress(row.count)
+            progress(row.size)
         yield row
 
 
@@ -136,8 +135,8 @@ def checked(rows: Iterable[Row], job: Job) -> list[Row]:
     found: list[Row] = []
     for file, name in enumerate(job.files):
         *own, end = sorted(row for row in rows if row.file == file) or [Row(file, 0, 0, 1, [], "", 0)]
-        lines = accumulate((row.count for row in own), initial=1)
-        if end.count or [row.first for row in (*own, end)] != [*lines]:
+        lines = accumulate((row.size for row in own), initial=1)
+        if end.size or [row.first for row in (*own, end)] != [*lines]:
             raise ResourceError(f"{name}: Ray lost some of its lines on the way; run the same again")
         found += own
     return found
@@ -207,7 +206,7 @@ def packed(*rows: Row) -> Any:
     """As Arrow carries them."""
     import pyarrow
 
-    kinds = {"file": "int64", "number": "int64", "first": "int64", "count": "int64"}
+    kinds = {"file": "int64", "number": "int64", "first": "int64", "size": "int64"}
     text = {"lines": pyarrow.list_(pyarrow.string()), "mistake": pyarrow.string(), "exit_code": pyarrow.int64()}
     return pyarrow.Table.from_pylist([row._asdict() for row in rows], pyarrow.schema([*kinds.items(), *text.items()]))
 

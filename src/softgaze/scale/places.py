@@ -78,7 +78,7 @@ class Place:
 
     def is_directory(self) -> bool:
         """A directory is there; in object storage, something lies under this name."""
-        return self.info().type.name == "Directory"
+        return str(self.info().type.name) == "Directory"
 
     def size(self) -> int:
         """Bytes of a file."""
