@@ -261,7 +261,7 @@ def prove(subject: Subject) -> dict[str, str]:
 
 def alike(one: Run, other: Run) -> float:
     """The share of sentences that became the same, piece by piece."""
-    same = [left == right for left, right in zip(one["written"], other["written"], strict=True)]
+    same: list[bool] = [left == right for left, right in zip(one["written"], other["written"], strict=True)]
     return sum(same) / len(same)
 
 
