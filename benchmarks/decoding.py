@@ -193,7 +193,9 @@ def comparable(bundle: "Bundle") -> dict[str, Any]:
 
 def write_text(place: Path, bundle: "Bundle", given: argparse.Namespace) -> int:
     """Sentences to decode, as pieces, where `Job` looks for them; returns how many there are."""
-    lines = given.text.read_text("utf-8").split("\n") if given.text else [each for each, _ in bundle.held_out or ()]
+    from softgaze.data.corpus import read_lines
+
+    lines = list(read_lines(given.text)) if given.text else [source for source, _ in bundle.held_out or ()]
     tokenizer = bundle.tokenizers.source
     encoded = [ids for ids in tokenizer.encode(lines) if 0 < len(ids) < bundle.description.max_length]
     pieces = [" ".join(tokenizer.pieces(ids)) for ids in encoded[: given.sentences]]

@@ -71,6 +71,13 @@ def exported(path: Path) -> Model:
     return {kind: place / kind for kind in ("torch", *kinds)}
 
 
+def sentences(given: argparse.Namespace) -> list[str]:
+    """The lines to translate that are not empty."""
+    from softgaze.data.corpus import read_lines
+
+    return [line for line in read_lines(given.text) if line.strip()][: given.sentences]
+
+
 # --- text to text -----------------------------------------------------------------------------------------------
 
 
@@ -78,7 +85,7 @@ def throughput(model: Model, given: argparse.Namespace) -> list[str]:
     """Our command line from raw text to raw text beside CTranslate2 alone on text that is cut already."""
     place = model["int8"].parent
     raw, cut = write_text(place, model["int8"], given)
-    count = len(raw.read_text("utf-8").splitlines())
+    count = len(sentences(given))
     ours = ["-m", "benchmarks.peers.clocked", "translate", model["int8"], "--input", raw, "--beam", BEAM]
     theirs = ["-m", "benchmarks.peers.direct", model["int8"] / "ctranslate2", cut, place / "direct.txt", given.threads]
     batch = best_batch([*theirs, BEAM], given)
@@ -114,7 +121,7 @@ def write_text(place: Path, model: Path, given: argparse.Namespace) -> tuple[Pat
     from softgaze.bundle import Bundle
     from softgaze.symbols import END
 
-    lines = [line for line in given.text.read_text("utf-8").split("\n") if line.strip()][: given.sentences]
+    lines = sentences(given)
     tokenizer = Bundle.open(model).tokenizers.source
     pieces = [" ".join(tokenizer.pieces([*ids, END])) for ids in tokenizer.encode(lines)]
     for name, content in (("raw.txt", lines), ("cut.txt", pieces)):
@@ -254,7 +261,7 @@ def recurrent(models: Sequence[Model], given: argparse.Namespace) -> list[str]:
     """ONNX Runtime beside our torch search, one sentence at a time."""
     from softgaze.evaluation.pace import Setting, measure
 
-    texts = [line for line in given.text.read_text("utf-8").split("\n") if line.strip()][: given.sentences]
+    texts = sentences(given)
     lines = ["| model | beam | torch, sentences/s | ONNX Runtime | times as fast |", "|---|--:|--:|--:|--:|"]
     for model in models:
         for beam in (1, BEAM):
