@@ -171,8 +171,8 @@ def memory(model: Model, given: argparse.Namespace) -> list[str]:
     for count in given.lines:
         with (place / "many.txt").open("w", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in islice(cycle(SHORT), count))
-        files = ["--input", place / "many.txt", "--output", place / "out.txt"]
-        words = ["-m", "benchmarks.peers.clocked", "translate", model["int8"], "--beam", "1"]
+        files: list[str | Path] = ["--input", place / "many.txt", "--output", place / "out.txt"]
+        words: list[str | Path] = ["-m", "benchmarks.peers.clocked", "translate", model["int8"], "--beam", "1"]
         done = run([*words, *files], given.threads)
         with (place / "out.txt").open("rb") as file:
             written = sum(1 for _ in file)
