@@ -171,8 +171,8 @@ def memory(model: Model, given: argparse.Namespace) -> list[str]:
     for count in given.lines:
         with (place / "many.txt").open("w", encoding="utf-8") as file:
             file.writelines(f"{line}\n" for line in islice(cycle(SHORT), count))
-        files = ["--input", place / "many.txt", "--output", place / "out.txt"]
-        words = ["-m", "benchmarks.peers.clocked", "translate", model["int8"], "--beam", "1"]
+        files: list[str | Path] = ["--input", place / "many.txt", "--output", place / "out.txt"]
+        words: list[str | Path] = ["-m", "benchmarks.peers.clocked", "translate", model["int8"], "--beam", "1"]
         done = run([*words, *files], given.threads)
         with (place / "out.txt").open("rb") as file:
             written = sum(1 for _ in file)
@@ -259,6 +259,7 @@ def needed(name: str) -> Iterator[str]:
 
 def recurrent(models: Sequence[Model], given: argparse.Namespace) -> list[str]:
     """ONNX Runtime beside our torch search, one sentence at a time."""
+    from softgaze.bundle import Bundle
     from softgaze.evaluation.pace import Setting, measure
 
     texts = sentences(given)
@@ -272,7 +273,7 @@ def recurrent(models: Sequence[Model], given: argparse.Namespace) -> list[str]:
             ]
             rates = [Spread.of([each[kind] for each in rounds]).text(1) for kind in settings]
             ratio = Spread.of([each["onnx"] / each["torch"] for each in rounds]).text(2)
-            lines.append(f"| {title(model, 'torch')} | {beam} | {' | '.join(rates)} | {ratio} |")
+            lines.append(f"| {Bundle.open(model['torch']).description.arch} | {beam} | {' | '.join(rates)} | {ratio} |")
     return ["## Recurrent models, one sentence at a time", "\n".join(lines)]
 
 
