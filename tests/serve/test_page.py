@@ -405,6 +405,10 @@ def test_words_are_chosen_to_look_at_each_other(enter, desk):
     page.click("#silence")
     expect(page.locator("#edits .chip")).to_have_count(2)
     check_change(page, after(desk, attend={"1": 4}, mask=[3]))
+    words(page, "row").first.click()
+    words(page, "column").nth(3).click()  # what is looked at is no longer silenced
+    expect(page.locator("#edits .chip").filter(has_text="silenced")).to_have_count(0)
+    check_change(page, after(desk, attend={"1": 4, "0": 3}))
     page.click(".reset")
     expect(page.locator("#edits li")).to_have_count(0)
     expect(page.locator("#change")).to_be_empty()
