@@ -38,7 +38,7 @@ async def translate(
 
 
 @router.get("/languages", response_model=list[schemas.DeepLLanguage])
-async def languages(service: Serving, type: str = "source") -> Response:  # noqa: A002 - DeepL calls it so
+async def languages(service: Serving, type: str = "source") -> Response:
     """Languages that can be read, or with `type=target` those that can be written."""
     if type not in ("source", "target"):
         raise Refused(400, "Invalid request: type is source or target")

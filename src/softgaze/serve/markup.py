@@ -20,11 +20,10 @@ from softgaze.translator import Translation
 if TYPE_CHECKING:
     from softgaze.gaze import Attention
 
-INLINE = frozenset(
-    ("a", "abbr", "acronym", "b", "bdi", "bdo", "big", "cite", "data", "del", "dfn", "em", "font", "g", "i", "img")
-    + ("ins", "label", "mark", "ph", "q", "rp", "rt", "ruby", "s", "small", "span", "strike", "strong", "sub", "sup")
-    + ("time", "tt", "u", "wbr", "x")
+PHRASING = (
+    "a abbr acronym b bdi bdo big cite data del dfn em font i img ins label mark q rp rt ruby s small span strike"
 )
+INLINE = frozenset([*PHRASING.split(), "strong", "sub", "sup", "time", "tt", "u", "wbr", "x", "g", "ph"])
 VOID = frozenset(
     ("area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "param", "source", "track", "wbr")
 )
@@ -150,11 +149,17 @@ class Element:
     first: int = 0  # target words, once it is placed
     last: int = 0
 
+    @property
+    def is_empty(self) -> bool:
+        """Whether there are no words in it."""
+        return self.start == self.end
+
 
 @dataclass
 class Segment:
     """Text that is translated as one, and the elements in it."""
 
+    raw: str = ""
     text: str = ""
     elements: list[Element] = field(default_factory=list)
 
@@ -220,6 +225,7 @@ def segment_of(run: Sequence[Token]) -> Segment:
     for token in run:
         siblings = opened[-1].children if opened else found.elements
         place = len(found.text)
+        found.raw += escape(token.raw) if token.kind == "text" else token.raw
         if token.kind == "text":
             found.text += token.raw
         elif token.kind == "close":
@@ -302,7 +308,7 @@ def place(elements: Sequence[Element], sides: Sides, scope: Sequence[int], first
     """
     free = set(range(first, last))
     for element in sorted(elements, key=lambda each: each.start - each.end):
-        words = sides.words_in(element) if element.after else []
+        words = [] if element.is_empty else sides.words_in(element)
         own = longest_run([word for word in sides.linked(words) if word in free], sides, free)
         if words and words == [*scope] and len(free) == last - first:
             own = range(first, last)
@@ -375,7 +381,7 @@ def tags(elements: Sequence[Element], sides: Sides, low: int, high: int) -> Iter
     """Where in the translation each tag goes, in order; none before `low` or after `high`."""
     for element in sorted(elements, key=lambda each: (each.first, each.last, each.start)):
         start, end = edges(element, sides, low, high)
-        ahead, behind = spaces(element, sides, start) if not element.after else ("", "")
+        ahead, behind = spaces(element, sides, start) if element.is_empty else ("", "")
         yield start, ahead + element.before
         yield from tags(element.children, sides, start, end)
         yield end, element.after + behind
@@ -455,27 +461,15 @@ class TranslateMarkup:
 
     def one(self, segment: Segment, translation: Translation, attention: "Attention | None") -> str:
         """A segment in HTML; where words cannot be told apart, its tags stand around everything."""
-        body = segment.text.strip()
-        start = segment.text.index(body)
+        text = framed(segment.text, translation.text)
         if not segment.elements:
-            return framed(escape(segment.text), escape(translation.text))
-        sides = Sides.of(segment.text, translation.text, attention) if attention and translation.text else None
-        sides = sides or Sides(segment.text, translation.text, [], [], frozenset())
-        ahead, behind = segment.text[:start], segment.text[start + len(body) :]
-        return f"{ahead}{written(segment, sides)}{behind}"
+            return escape(text)
+        sides = Sides.of(segment.text, text, attention) if attention else None
+        return written(segment, sides or Sides(segment.text, text, [], [], frozenset()))
 
     def document(self, parts: Sequence[str | Segment], ranked: Iterator[list[str]]) -> tuple[str, list[str]]:
         """Raw parts and segments put together again, for each rank."""
-        columns = [
-            [part] if isinstance(part, str) else next(ranked) if part.is_text else [untouched(part)] for part in parts
-        ]
+        columns = [[part] if isinstance(part, str) else next(ranked) if part.is_text else [part.raw] for part in parts]
         depth = max(map(len, columns), default=1)
         every = ["".join(own[min(rank, len(own) - 1)] for own in columns) for rank in range(depth)]
         return every[0], [each for each in dict.fromkeys(every) if each != every[0]]
-
-
-def untouched(segment: Segment) -> str:
-    """A segment of spaces and punctuation, as it was."""
-    spans = spans_of(segment.text, segment.text.split()) or []
-    links = frozenset((number, number) for number in range(len(spans)))
-    return written(segment, Sides(segment.text, segment.text, spans, spans, links))

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
+from itertools import count
 from pathlib import Path
 from threading import Lock
 from typing import Any, NamedTuple
@@ -180,12 +181,9 @@ def names(bundles: Iterable[Bundle]) -> list[str]:
     """Those of the directories, with a number where one comes again."""
     found: list[str] = []
     for bundle in bundles:
-        name = re.sub(r"[^\w.-]+", "-", bundle.path.resolve().name) or "model"
-        number = 2
-        plain = name
-        while name in found:
-            name, number = f"{plain}-{number}", number + 1
-        found.append(name)
+        plain = re.sub(r"[^\w.-]+", "-", bundle.path.absolute().name) or "model"
+        others = (f"{plain}-{number}" for number in count(2))
+        found.append(plain if plain not in found else next(name for name in others if name not in found))
     return found
 
 
