@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import pytest
 from libretranslatepy import LibreTranslateAPI
 
-from serve.test_markup import check_tags
+from serve.tags import check_tags
 from softgaze.data.tokens import normalise
 
 ENGLISH, KOREAN = "The small dog sees a tree.", "작은 고양이 자요."
@@ -57,7 +57,9 @@ def test_detected_only_with_auto_and_alternatives_only_when_asked(server):
 def test_lists_for_a_batch(server, tiny):
     texts = [ENGLISH, "", "old man\n\n red tree", "the"]
     found = server.post("/translate", {"q": texts, "source": "auto", "target": "ko", "alternatives": 1}).json
-    assert [normalise(each) for each in found["translatedText"]][::3] == [tiny.translate(text).text for text in texts][::3]
+    assert [normalise(each) for each in found["translatedText"]][::3] == [tiny.translate(text).text for text in texts][
+        ::3
+    ]
     assert found["translatedText"][1] == ""
     assert found["translatedText"][2].count("\n") == 2
     assert [each["language"] for each in found["detectedLanguage"]] == ["en"] * 4
@@ -85,9 +87,18 @@ ERRORS = {
     "unknown source": ({"q": "a", "source": "zz", "target": "ko"}, "zz is not supported"),
     "unknown target": ({"q": "a", "source": "en", "target": "zz"}, "zz is not supported"),
     "unknown format": ({"q": "a", "source": "en", "target": "ko", "format": "pdf"}, "pdf format is not supported"),
-    "too long": ({"q": "a" * 10_001, "source": "en", "target": "ko"}, "Invalid request: request (10001) exceeds text limit (10000)"),
-    "too many": ({"q": ["a"] * 129, "source": "en", "target": "ko"}, "Invalid request: 129 texts exceed the limit of 128"),
-    "too wild": ({"q": "a", "source": "en", "target": "ko", "alternatives": 11}, "Invalid request: alternatives is from 0 to 10"),
+    "too long": (
+        {"q": "a" * 10_001, "source": "en", "target": "ko"},
+        "Invalid request: request (10001) exceeds text limit (10000)",
+    ),
+    "too many": (
+        {"q": ["a"] * 129, "source": "en", "target": "ko"},
+        "Invalid request: 129 texts exceed the limit of 128",
+    ),
+    "too wild": (
+        {"q": "a", "source": "en", "target": "ko", "alternatives": 11},
+        "Invalid request: alternatives is from 0 to 10",
+    ),
     "a number": ({"q": 1, "source": "en", "target": "ko"}, "Invalid request: q: Input should be a valid string"),
 }
 

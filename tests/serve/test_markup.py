@@ -1,19 +1,16 @@
 import html
 import re
-from collections import Counter
-from html.parser import HTMLParser
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from bundles import copier, tiny_bundle
+from serve.tags import TAG, check_tags
 from softgaze.search.settings import Search
 from softgaze.serve.markup import Segment, Sides, TranslateMarkup, read, segments, spans_of, written
 from softgaze.serve.shelf import Model
 from softgaze.translator import load
-
-TAG = re.compile(r"<[^>]*>")
 
 
 def sides_of(source, target, links):
@@ -94,29 +91,6 @@ def test_what_is_translated_into_itself_comes_back(document):
     found = untouched(document)
     assert "".join(found.split()) == "".join(quotes.split())
     assert html.unescape(TAG.sub(" ", found)).split() == html.unescape(TAG.sub(" ", quotes)).split()
-
-
-class Balance(HTMLParser):
-    """Fails where a tag closes that was not the last to open."""
-
-    def __init__(self):
-        super().__init__()
-        self.open = []
-
-    def handle_starttag(self, tag, attrs):
-        if tag not in ("img", "wbr", "br", "hr"):
-            self.open.append(tag)
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-
-def check_tags(before, after):
-    assert Counter(TAG.findall(after)) == Counter(TAG.findall(before))
-    reader = Balance()
-    reader.feed(after)
-    reader.close()
-    assert reader.open == []
 
 
 @given(INSIDE, st.lists(st.sampled_from(["mot", "le", "fin.", "와"]), max_size=6).map(" ".join), st.data())

@@ -33,7 +33,10 @@ async def translate(
         written = [best for best, _ in await service.do(request, TranslateMarkup(model, search), texts)]
     else:
         written = [each.text for each in await service.do(request, Translate(model, search), texts)]
-    translations = [{"detected_source_language": source.upper(), "text": text} for text in written]
+    translations = [
+        {"detected_source_language": source.upper(), "text": text, "billed_characters": len(own)}
+        for own, text in zip(texts, written, strict=True)
+    ]
     return JSONResponse({"translations": translations})
 
 

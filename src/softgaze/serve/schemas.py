@@ -121,6 +121,7 @@ class DeepLTranslation(BaseModel):
 
     detected_source_language: str
     text: str
+    billed_characters: int  # whose client cannot read an answer without it
 
 
 class DeepLTranslated(BaseModel):
