@@ -118,8 +118,8 @@ def test_who_goes_away_costs_nothing_more(folder):
     with serving(folder / "tiny", "--window", "3000") as server:
         gone = socket.create_connection(server.address)
         body = json.dumps(ASKED).encode()
-        head = f"POST /translate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: {len(body)}\r\n\r\n"
-        gone.sendall(head.encode() + body)
+        head = b"POST /translate HTTP/1.1\r\nHost: a\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+        gone.sendall(head % len(body) + body)
         wait_for(lambda: server.metric("softgaze_texts_total") == 1)
         gone.close()
         wait_for(
