@@ -1,9 +1,9 @@
 """A server under load: 32 clients, texts of mixed lengths, one request in twenty malformed.
 
-`python -m benchmarks.load [MODEL]` (`make load`) starts two servers of the same model, one that translates texts of many
-requests together and one that takes each alone, and loads them in turn, so that their ratio is of one machine and one
-hour. `--minutes 10` then loads the first one for that long, to see whether its memory grows. Without MODEL, the model of
-`softgaze quickstart` is used, and made if it is not there. `/health` is asked all the time.
+`python -m benchmarks.load [MODEL]` (`make load`) starts two servers of the same model, one that translates texts of
+many requests together and one that takes each alone, and loads them in turn, so that their ratio is of one machine and
+one hour. `--minutes 10` then loads the first one for that long, to see whether its memory grows. Without MODEL, the
+model of `softgaze quickstart` is used, and made if it is not there. `/health` is asked all the time.
 """
 
 import argparse

@@ -25,8 +25,12 @@ HELP = {
     "softgaze_memory_bytes": ("gauge", "Memory of the processes that serve."),
     "softgaze_start_seconds": ("gauge", "When the server started, in Unix time."),
 }
-BUCKETS = {"softgaze_request_seconds": SECONDS, "softgaze_batch_seconds": SECONDS, "softgaze_waiting_seconds": SECONDS}
-BUCKETS["softgaze_batch_texts"] = SIZES
+BUCKETS: dict[str, tuple[float, ...]] = {
+    "softgaze_request_seconds": SECONDS,
+    "softgaze_batch_texts": SIZES,
+    "softgaze_batch_seconds": SECONDS,
+    "softgaze_waiting_seconds": SECONDS,
+}
 
 Values = dict[str, float]  # 'name{labels}' -> value
 

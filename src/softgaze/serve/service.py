@@ -89,8 +89,8 @@ class Service:
         if not items:
             return []
         promises = self.batcher.submit(work, items, lengths, self.settings.deadline)
-        everything = asyncio.gather(*map(asyncio.wrap_future, promises))
-        leaving = asyncio.ensure_future(gone(request))
+        everything: asyncio.Future[Any] = asyncio.gather(*map(asyncio.wrap_future, promises))
+        leaving: asyncio.Future[Any] = asyncio.ensure_future(gone(request))
         try:
             await asyncio.wait({everything, leaving}, return_when=asyncio.FIRST_COMPLETED)
             if everything.done():

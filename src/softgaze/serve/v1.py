@@ -1,5 +1,6 @@
 """Our own API: everything a translation knows. Scores, tokens, alternatives, where each word looked, what if."""
 
+import json
 import time
 from collections.abc import AsyncIterator, Sequence
 from typing import Annotated, Any
@@ -75,7 +76,7 @@ async def streamed(
     async for event, content in events(service, request, model, str(wish.q), wish.attention):
         if event == "done":
             content = {**head, "translations": [content], "milliseconds": since(begun)}
-        yield f"event: {event}\ndata: {JSONResponse(content).body.decode()}\n\n"
+        yield f"event: {event}\ndata: {json.dumps(content, ensure_ascii=False, allow_nan=False)}\n\n"
 
 
 @router.post("/what_if", response_model=schemas.WhatIfAnswer, openapi_extra=body_of(schemas.WhatIf, JSON))
