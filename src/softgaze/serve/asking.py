@@ -1,18 +1,21 @@
 """What a request asks, however it was sent: JSON, a form, a file, or the query string."""
 
 import json
+import re
 from collections.abc import Awaitable, Callable
 from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from pydantic import BaseModel
 from starlette.datastructures import UploadFile
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 
 from softgaze.serve.errors import Refused, missing
 from softgaze.serve.service import service_of
 
 MOST_FIELDS = 1000
+ESCAPED_HALF = re.compile(rb"\\u[dD][89a-fA-F]")  # of a character that JSON writes as a pair
 Asked = TypeVar("Asked", bound=BaseModel)
 
 
@@ -44,7 +47,11 @@ async def fields_of(request: Request) -> tuple[dict[str, Any], bool]:
 def json_fields(body: bytes) -> dict[str, Any]:
     """The object that a body is."""
     try:
-        found = json.loads(body or b"{}")
+        found = json.loads(body or b"{}", parse_constant=no_number)
+        if ESCAPED_HALF.search(body):
+            json.dumps(found, ensure_ascii=False).encode()
+    except UnicodeEncodeError:
+        raise Refused(400, "Invalid request: the JSON holds half a character (a lone surrogate)") from None
     except (ValueError, RecursionError):
         raise Refused(400, "Invalid request: the body is not JSON that can be read") from None
     if not isinstance(found, dict):
@@ -52,10 +59,15 @@ def json_fields(body: bytes) -> dict[str, Any]:
     return found
 
 
+def no_number(name: str) -> float:
+    """Python reads NaN and Infinity, which JSON does not have."""
+    raise ValueError(name)
+
+
 def form_fields(body: bytes) -> list[tuple[str, str]]:
     """Names and values of a form."""
     try:
-        return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS)
+        return parse_qsl(body.decode(), keep_blank_values=True, max_num_fields=MOST_FIELDS, errors="strict")
     except ValueError:  # among them, bytes that are no UTF-8
         raise Refused(400, "Invalid request: the form cannot be read") from None
 
@@ -71,9 +83,7 @@ async def multipart_fields(request: Request) -> dict[str, Any]:
         form = await request.form(
             max_files=1, max_fields=MOST_FIELDS, max_part_size=service_of(request).settings.max_body
         )
-    except Exception as error:
-        if type(error).__module__.split(".")[0] in ("softgaze", "asyncio"):
-            raise
+    except HTTPException:
         raise Refused(400, "Invalid request: the form cannot be read") from None
     return gathered(form.multi_items())
 
