@@ -6,16 +6,17 @@ from shutil import copytree
 import pytest
 
 from bundles import make_bundle
-from engines.exported import trained_bundle
+from engines.exported import exported, trained_bundle
 from serving import Server, serving
 from softgaze.translator import Translator, load
 
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """Holds `tiny` (en to ko, though all it has learnt is to copy) and `back` (ko to en)."""
+    """Holds `tiny` (en to ko, though all it has learnt is to copy), `back` (ko to en) and `quick`, tiny exported."""
     folder = tmp_path_factory.mktemp("served")
     copytree(trained_bundle(), folder / "tiny")
+    exported(trained_bundle(), folder / "quick", "ctranslate2")
     make_bundle(folder / "back", source_language="ko", target_language="en")
     return folder
 

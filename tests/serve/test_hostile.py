@@ -131,7 +131,7 @@ def test_other_sites_may_not_read_answers(server):
 
 
 def test_slow_clients_are_sent_away_and_keep_nobody_waiting(folder):
-    with serving(folder / "tiny", "--read-seconds", "1") as server:
+    with serving(folder / "quick", "--read-seconds", "1") as server:
         slow = [socket.create_connection(server.address) for _ in range(20)]
         for each in slow:
             each.sendall(
@@ -150,7 +150,7 @@ def test_slow_clients_are_sent_away_and_keep_nobody_waiting(folder):
 
 def test_neither_texts_nor_keys_are_logged(folder, tmp_path):
     (tmp_path / "keys").write_text("s3cret\n")
-    with serving(folder / "tiny", "--api-keys", tmp_path / "keys") as server:
+    with serving(folder / "quick", "--api-keys", tmp_path / "keys") as server:
         asked = {"q": "p3rsonal", "source": "en", "target": "ko", "api_key": "s3cret"}
         assert server.post("/translate", asked).status == 200
         assert server.ask("POST", "/translate?q=p3rsonal&api_key=s3cret&source=p3rsonal&target=ko").status == 400
