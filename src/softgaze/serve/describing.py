@@ -20,6 +20,7 @@ STATUSES = {
 ERRORS: dict[int | str, dict[str, Any]] = {
     status: {"model": Error, "description": text} for status, text in STATUSES.items()
 }
+NOT_THERE: dict[int | str, dict[str, Any]] = {404: {"model": Error, "description": "It is not there"}}
 
 asked_models: dict[str, type[BaseModel]] = {}  # whose schemas the description must hold
 
@@ -29,6 +30,11 @@ def body_of(kind: type[BaseModel], *ways: str) -> dict[str, Any]:
     asked_models[kind.__name__] = kind
     schema = {"$ref": REFERENCE.format(model=kind.__name__)}
     return {"requestBody": {"required": True, "content": {way: {"schema": schema} for way in ways or (JSON, FORM)}}}
+
+
+def also(kind: str, about: str, status: int = 200) -> dict[int | str, dict[str, Any]]:
+    """Another kind of answer."""
+    return {status: {"description": about, "content": {kind: {"schema": {"type": "string"}}}}}
 
 
 def file_body(name: str, about: str, **others: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from starlette.responses import JSONResponse, Response
 
 from softgaze.serve import schemas
 from softgaze.serve.asking import asked, plain_field, uploaded
-from softgaze.serve.describing import ERRORS, body_of, file_body
+from softgaze.serve.describing import ERRORS, NOT_THERE, also, body_of, file_body
 from softgaze.serve.errors import Refused
 from softgaze.serve.files import ENDINGS, translate_file
 from softgaze.serve.languages import name_of
@@ -103,7 +103,7 @@ async def translate_a_file(request: Request, service: Serving) -> Response:
     return JSONResponse({"translatedFileUrl": str(request.url_for("download_file", name=name))})
 
 
-@router.get("/download_file/{name}", response_class=Response)
+@router.get("/download_file/{name}", responses={**also("text/plain", "The file."), **NOT_THERE})
 async def download_file(name: str, service: Serving) -> Response:
     """A file that was translated."""
     content = await asyncio.to_thread(service.store.find, name)

@@ -12,7 +12,7 @@ from starlette.responses import HTMLResponse, JSONResponse, Response, StreamingR
 from softgaze import __version__
 from softgaze.serve import schemas
 from softgaze.serve.asking import asked
-from softgaze.serve.describing import ERRORS, FORM, JSON, body_of
+from softgaze.serve.describing import ERRORS, FORM, JSON, also, body_of
 from softgaze.serve.detection import Detected
 from softgaze.serve.errors import Refused
 from softgaze.serve.looks import Gaze, Look, WhatIf
@@ -45,7 +45,12 @@ async def models(service: Serving) -> Response:
     )
 
 
-@router.post("/translate", response_model=schemas.Answer, openapi_extra=body_of(schemas.Translate, JSON, FORM))
+@router.post(
+    "/translate",
+    response_model=schemas.Answer,
+    openapi_extra=body_of(schemas.Translate, JSON, FORM),
+    responses=also("text/event-stream", "The translation; with `stream`, its words as they are written."),
+)
 async def translate(
     request: Request,
     service: Serving,
@@ -99,7 +104,12 @@ async def what_if(
     return JSONResponse({**head, **found, "milliseconds": since(begun)})
 
 
-@router.post("/gaze", response_model=schemas.GazeAnswer, openapi_extra=body_of(schemas.GazeAsked, JSON, FORM))
+@router.post(
+    "/gaze",
+    response_model=schemas.GazeAnswer,
+    openapi_extra=body_of(schemas.GazeAsked, JSON, FORM),
+    responses={**also("text/html", "The page."), **also("text/html", "There is no page.", 404)},
+)
 async def gaze(
     request: Request, service: Serving, wish: Annotated[schemas.GazeAsked, Depends(asked(schemas.GazeAsked))]
 ) -> Response:

@@ -5,9 +5,10 @@ from typing import Annotated
 
 from fastapi import APIRouter, Depends
 from starlette.requests import Request
-from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
+from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from softgaze.serve import schemas
+from softgaze.serve.describing import ERRORS, also
 from softgaze.serve.manual import manual
 from softgaze.serve.service import Service, service_of
 
@@ -27,7 +28,7 @@ async def ready(service: Serving) -> Response:
     return JSONResponse({"status": "ending"}, 503) if service.batcher.closing else JSONResponse({"status": "ready"})
 
 
-@router.get("/metrics", response_class=PlainTextResponse)
+@router.get("/metrics", responses={**also("text/plain", "Counts."), 403: ERRORS[403]})
 async def metrics(request: Request, service: Serving) -> Response:
     """Counts for Prometheus; where there are keys, only for who has one."""
     service.keys.check(request, {})
