@@ -96,20 +96,29 @@ class Caption:
         found = list(translator.translate_block(paths, self.search))
         looks = translator.attentions(found) if self.attention and self.model.looks else [None] * len(found)
         return [
-            {**brief(each), "alternatives": [brief(own) for own in each.alternatives], "attention": pictured(look)}
+            {
+                **brief(each),
+                "alternatives": [brief(own) for own in each.alternatives],
+                "attention": pictured(look, self.seen(each.source)) if look else None,
+            }
             for each, look in zip(found, looks, strict=True)
         ]
 
+    def seen(self, path: str) -> list[float]:
+        """The part of the photo that the model sees, in shares of it: left, top, right, bottom."""
+        reader: Any = self.model.bundle.tokenizers.source
+        return [*map(float, reader.picture(path).framing.crop)]
 
-def pictured(attention: "Attention | None") -> dict[str, Any] | None:
+
+def pictured(attention: "Attention", crop: Sequence[float]) -> dict[str, Any] | None:
     """Where in the picture each word looked."""
     grid = getattr(attention, "grid", None)
-    if attention is None or grid is None:
+    if grid is None:
         return None
     weights = attention.words().word_weights()  # (T, rows · columns)
     return {
         "target_words": [*attention.recording.target.words],
-        "grid": {"rows": grid[0], "columns": grid[1]},
+        "grid": {"rows": grid[0], "columns": grid[1], "crop": [*crop]},
         "weights": weights.round(DIGITS).tolist(),
         "shows": attention.shows,
     }

@@ -307,6 +307,7 @@ class Grid(BaseModel):
 
     rows: int
     columns: int
+    crop: Annotated[list[float], Field(description="The part that is cut: left, top, right, bottom, in shares.")]
 
 
 class PictureAttention(BaseModel):
