@@ -158,9 +158,11 @@ def serving(model: Path, *flags: str) -> Iterator[Server]:
     command = [sys.executable, "-m", "softgaze", "serve", str(model), "--port", "0", *flags]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            lines = process.stdout or ()
-            url = next(line.split()[2] for line in lines if line.startswith("Serving on "))
-            yield Server(url, process)
+            said = (line for line in process.stdout or () if line.startswith("Serving on "))
+            line = next(said, None)
+            if line is None:
+                raise SystemExit(1)  # it has said why
+            yield Server(line.split()[2], process)
         finally:
             process.terminate()
 

@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 router = APIRouter(prefix="/v1", tags=["softgaze"], responses=ERRORS)
 Serving = Annotated[Service, Depends(service_of)]
-DIGITS = 4
+DIGITS = 6
 OPTIONS: dict[str, dict[str, Any]] = {
     "model": {"type": "string", "description": "The id of a captioner."},
     "beam": {"type": "integer"},
