@@ -74,12 +74,19 @@ def interpreter(name: str) -> Path:
     """The python of a peer's environment, which is made if it is not there yet or was made from something else."""
     place = ENVIRONMENTS / name
     python, stamp = place / "bin" / "python", place / "installed.txt"
-    wanted = "\n".join(filter(None, [PEERS[name].package, *PEERS[name].needs])) + "\n" + CONSTRAINTS.read_text()
+    wanted = ingredients(PEERS[name])
     if python.exists() and stamp.exists() and stamp.read_text() == wanted:
         return python
     install(name, place, python)
     stamp.write_text(wanted)
     return python
+
+
+def ingredients(peer: Peer) -> str:
+    """The peer and what it needs, each with our pin of it: a pin of something else is no reason to install again."""
+    pins = {line.partition("==")[0].lower(): line for line in CONSTRAINTS.read_text().splitlines()}
+    wanted = [peer.package or "", *(pins.get(need.lower(), need) for need in peer.needs)]
+    return "\n".join(filter(None, wanted)) + "\n"
 
 
 def install(name: str, place: Path, python: Path) -> None:

@@ -44,9 +44,16 @@ def test_a_peer_is_installed_once_and_without_its_own_requirements(place, monkey
 
     monkeypatch.setattr(environments, "install", None)  # would fail if it were called again
     assert interpreter("peer") == python
-    (place / "constraints.txt").write_text("helper==2\n")
+    (place / "constraints.txt").write_text("something-else==2\n")
+    assert interpreter("peer") == python
+    monkeypatch.setitem(environments.PEERS, "peer", Peer("Peer", package, [wheel(place, "other")]))
     with pytest.raises(TypeError):
         interpreter("peer")
+
+
+def test_an_environment_is_told_by_the_pins_of_what_it_needs(place):
+    (place / "constraints.txt").write_text("Torch==1.2\nsomething-else==2\n")
+    assert environments.ingredients(Peer("Peer", "peer==1.0", ["torch", "loose"])) == "peer==1.0\nTorch==1.2\nloose\n"
 
 
 def test_a_peer_that_cannot_be_installed_says_why(place, monkeypatch):

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy
 
 from softgaze.bundle import Bundle, Tokenizers
-from softgaze.devices import cores
+from softgaze.devices import threads
 from softgaze.engines.base import Engine, Found, Reading, Tell, by_length
 from softgaze.errors import DataError, UsageError
 from softgaze.gaze.passages import Spoken, batches
@@ -55,7 +55,7 @@ class CTranslate2Engine(Engine):
 
         chosen = device_named(device, ctranslate2.get_cuda_device_count())
         kind, _, number = chosen.partition(":")
-        workers = {"inter_threads": cores(), "intra_threads": 1} if kind == "cpu" else {}
+        workers = {"inter_threads": threads(), "intra_threads": 1} if kind == "cpu" else {}
         try:
             translator = ctranslate2.Translator(
                 str(bundle.path / NAME), kind, device_index=int(number or 0), max_queued_batches=-1, **workers

@@ -12,7 +12,7 @@ import numpy
 import numpy.typing
 
 from softgaze.bundle import Bundle
-from softgaze.devices import cores, pooled
+from softgaze.devices import pooled, threads
 from softgaze.engines.base import Engine, Found, Reading, Tell, by_length
 from softgaze.errors import DataError, ResourceError, UsageError
 from softgaze.gaze.passages import Spoken, batches
@@ -62,7 +62,7 @@ class OnnxEngine(Engine):
         def run(numbers: list[int]) -> list[list[Hypothesis]]:
             return self.run([readings[number] for number in numbers], search)
 
-        for numbers, found in zip(every, pooled(run, every, cores()), strict=True):
+        for numbers, found in zip(every, pooled(run, every, threads()), strict=True):
             yield from zip(numbers, found, strict=True)
 
     def search_aloud(self, reading: Reading, search: Search, tell: Tell) -> list[Hypothesis]:
