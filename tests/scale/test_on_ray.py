@@ -73,7 +73,7 @@ def test_a_mistake_is_one_line_and_what_was_done_is_not_done_again(ray, text, tm
     (tmp_path / "in.txt").write_bytes(good + b"\xff\n")
     done = on_ray(tmp_path, "-i", "in.txt", "-o", "out/")
     assert done.returncode == 3
-    assert f"in.txt, line {len(good.splitlines()) + 1}, byte {len(good)}: not UTF-8" in done.stderr
+    assert f"in.txt, line {len(good.splitlines()) + 1}, byte {len(good):,}: not UTF-8" in done.stderr
     assert "\n" not in done.stderr.strip()
     (tmp_path / "in.txt").write_bytes(good)
     kept = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.done")}
