@@ -7,7 +7,7 @@ INPUTS := pyproject.toml constraints.txt
 PIP     = $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev browser quickstart check test audit docs soak bench bench-full format dist clean
+.PHONY: help setup setup-dev browser quickstart check test audit docs soak bench bench-full load format dist clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -71,6 +71,9 @@ bench: setup            ## training and decoding speed beside the peers (BENCH=,
 
 bench-full: setup            ## the same for every model, longer and more often
 	$(BIN)/python -m benchmarks.training --full $(BENCH)
+
+load: setup            ## a server under 32 clients, texts together against one at a time (LOAD= for options: a model, --minutes 10)
+	$(BIN)/python -m benchmarks.load $(LOAD)
 
 format: setup-dev            ## format and mend what ruff can mend
 	$(BIN)/ruff format .

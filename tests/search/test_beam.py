@@ -24,6 +24,7 @@ from search.scripted import (
 )
 from softgaze.models import MODELS, Source, build
 from softgaze.search import Rules, beam_search, greedy
+from softgaze.search.beam import first_of_each_step
 from softgaze.symbols import END, PAD
 
 ONE = Source.of([[9]])
@@ -253,3 +254,17 @@ def test_an_empty_batch_is_refused(search):
     nothing = Source(torch.empty(0, 1, dtype=torch.long), torch.empty(0, dtype=torch.long))
     with pytest.raises(ValueError, match=r"^a batch needs at least one source$"):
         search(Script(drawn(0)), nothing)
+
+
+@given(seed=SEEDS)
+def test_a_beam_of_one_is_told_token_by_token(seed):
+    heard = []
+    [[best]] = beam_search(
+        Script(drawn(seed)),
+        ONE,
+        beam=1,
+        rules=Rules(max_length=6),
+        witness=first_of_each_step(lambda so_far: heard.append(tuple(so_far))),
+    )
+    steps = [best.tokens[: length + 1] for length in range(len(best.tokens))]
+    assert heard == [*steps, *([best.tokens] if best.finished else [])]
