@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from softgaze.bundle import Bundle
-from softgaze.devices import cores
+from softgaze.devices import threads
 from softgaze.engines import open_engine
 from softgaze.errors import UsageError
 from softgaze.serve.errors import Refused
@@ -202,4 +202,4 @@ def one_thread_for_each_batch() -> None:
 
 def threads_for(workers: int) -> int:
     """Batches at the same time in each of so many processes."""
-    return max(1, cores() // workers)
+    return max(1, threads() // workers)
