@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Depends
 from starlette.requests import Request
 
 from softgaze.search.settings import Search
@@ -111,3 +112,11 @@ def service_of(request: Request) -> Service:
     """The service of the application that got a request."""
     service: Service = request.app.state.service
     return service
+
+
+async def serving(request: Request) -> Service:
+    """The same for FastAPI, which would call a plain function in another thread."""
+    return service_of(request)
+
+
+Serving = Annotated[Service, Depends(serving)]
