@@ -35,7 +35,7 @@ class Service:
         self.detection = Detection.of(model.bundle for model in shelf.texts) if shelf.texts else None
         self.metrics = Metrics(shared if settings.workers > 1 else None)
         self.store = Store(shared / "files", 60 * settings.keep_files)
-        threads = settings.threads or threads_for(settings.workers)
+        threads = settings.threads or threads_for(shelf.models, settings.workers)
         self.batcher = Batcher(threads, settings.window / 1000, settings.batch, settings.queue, self.metrics)
 
     # --- limits
