@@ -259,6 +259,7 @@ def needed(name: str) -> Iterator[str]:
 
 def recurrent(models: Sequence[Model], given: argparse.Namespace) -> list[str]:
     """ONNX Runtime beside our torch search, one sentence at a time."""
+    from softgaze.bundle import Bundle
     from softgaze.evaluation.pace import Setting, measure
 
     texts = sentences(given)
@@ -272,7 +273,7 @@ def recurrent(models: Sequence[Model], given: argparse.Namespace) -> list[str]:
             ]
             rates = [Spread.of([each[kind] for each in rounds]).text(1) for kind in settings]
             ratio = Spread.of([each["onnx"] / each["torch"] for each in rounds]).text(2)
-            lines.append(f"| {title(model, 'torch')} | {beam} | {' | '.join(rates)} | {ratio} |")
+            lines.append(f"| {Bundle.open(model['torch']).description.arch} | {beam} | {' | '.join(rates)} | {ratio} |")
     return ["## Recurrent models, one sentence at a time", "\n".join(lines)]
 
 

@@ -69,7 +69,7 @@ def prepare(orders: Orders) -> Decode:
 
     def decode(sentences: Sentences) -> Written:
         _, _, found = engine.infer_list([" ".join([*each, *end]) for each in sentences])
-        return [best[0].split(" ") for best in found]
+        return [best[0].split() for best in found]
 
     return decode
 
