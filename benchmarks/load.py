@@ -9,6 +9,7 @@ model of `softgaze quickstart` is used, and made if it is not there. `/health` i
 import argparse
 import asyncio
 import json
+import os
 import random
 import subprocess
 import sys
@@ -49,6 +50,7 @@ class Seen:
     seconds: list[float] = field(default_factory=list)  # of good requests
     health: list[float] = field(default_factory=list)
     took: float = 0.0
+    worked: float = 0.0  # seconds of processor time of the server
 
     @property
     def rate(self) -> float:
@@ -151,6 +153,12 @@ class Server:
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * 4096 / 1e6
 
+    @property
+    def worked(self) -> float:
+        """Seconds of processor time, which others on the machine hardly change."""
+        times = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
+        return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
+
 
 @contextmanager
 def serving(model: Path, *flags: str) -> Iterator[Server]:
@@ -192,6 +200,7 @@ def row(name: str, every: Sequence[Seen]) -> str:
     cells = [
         name,
         rates.text(1),
+        f"{1000 * sum(seen.worked for seen in every) / max(len(seconds), 1):,.1f}",
         f"{1000 * median(seconds):,.0f}",
         f"{1000 * at(seconds, 0.99):,.0f}",
         f"{1000 * at(health, 0.99):,.0f} / {1000 * health[-1]:,.0f}",
@@ -206,7 +215,16 @@ def at(ordered: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
-HEADINGS = ("texts", "texts/s: median (range)", "p50 ms", "p99 ms", "/health ms: p99 / most", "requests", "errors")
+HEADINGS = (
+    "texts",
+    "texts/s: median (range)",
+    "CPU ms a text",
+    "p50 ms",
+    "p99 ms",
+    "/health ms: p99 / most",
+    "requests",
+    "errors",
+)
 
 
 def table(rounds: dict[str, list[Seen]]) -> str:
@@ -235,7 +253,10 @@ def main() -> None:
     languages = tuple(given.languages)
 
     def loaded(server: Server, seconds: float) -> Seen:
-        return asyncio.run(load(server.url, texts, languages, given.clients, seconds))
+        before = server.worked
+        seen = asyncio.run(load(server.url, texts, languages, given.clients, seconds))
+        seen.worked = server.worked - before
+        return seen
 
     with serving(model, *SERVERS["together"]) as together, serving(model, *SERVERS["one at a time"]) as alone:
         servers = dict(zip(SERVERS, (together, alone), strict=True))

@@ -22,7 +22,7 @@ def serve(
     port: Annotated[int, flag("Port to listen on; 0 takes a free one.", "PORT", min=0, max=65535)] = Settings.port,
     workers: Annotated[int, flag("Processes, each with its own copy of the models.", "WORKERS")] = Settings.workers,
     threads: Annotated[
-        int, flag("Batches at the same time in each process; 0: one for each core.", "THREADS")
+        int, flag("Batches at the same time in each process; 0: what suits the engine.", "THREADS")
     ] = Settings.threads,
     device: Annotated[str, flag("auto, cpu, cuda, cuda:N or mps.", "DEVICE")] = Settings.device,
     api_keys: Annotated[

@@ -7,9 +7,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -20,7 +20,7 @@ from softgaze.serve import schemas
 from softgaze.serve.asking import fields_of
 from softgaze.serve.describing import ERRORS, file_body
 from softgaze.serve.errors import Refused, missing
-from softgaze.serve.service import Service, service_of
+from softgaze.serve.service import Serving
 from softgaze.serve.shelf import IMAGE, Model
 from softgaze.serve.texts import brief
 
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
     from softgaze.gaze import Attention
 
 router = APIRouter(prefix="/v1", tags=["softgaze"], responses=ERRORS)
-Serving = Annotated[Service, Depends(service_of)]
 DIGITS = 6
 OPTIONS: dict[str, dict[str, Any]] = {
     "model": {"type": "string", "description": "The id of a captioner."},

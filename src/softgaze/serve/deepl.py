@@ -12,11 +12,10 @@ from softgaze.serve.describing import ERRORS, body_of
 from softgaze.serve.errors import Refused
 from softgaze.serve.languages import name_of
 from softgaze.serve.markup import TranslateMarkup
-from softgaze.serve.service import AUTO, Service, service_of
+from softgaze.serve.service import AUTO, Serving
 from softgaze.serve.texts import Translate
 
 router = APIRouter(prefix="/v2", tags=["DeepL"], responses=ERRORS)
-Serving = Annotated[Service, Depends(service_of)]
 
 
 @router.post("/translate", response_model=schemas.DeepLTranslated, openapi_extra=body_of(schemas.DeepL))

@@ -14,12 +14,11 @@ from softgaze.serve.errors import Refused
 from softgaze.serve.files import ENDINGS, translate_file
 from softgaze.serve.languages import name_of
 from softgaze.serve.markup import TranslateMarkup
-from softgaze.serve.service import AUTO, Service, service_of
+from softgaze.serve.service import AUTO, Service, Serving
 from softgaze.serve.shelf import Model, shortened
 from softgaze.serve.texts import Translate
 
 router = APIRouter(tags=["LibreTranslate"], responses=ERRORS)
-Serving = Annotated[Service, Depends(service_of)]
 FORMATS = ("text", "html")
 LANGUAGE = {"type": "string", "description": "The code of a language."}
 

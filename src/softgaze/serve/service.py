@@ -3,8 +3,9 @@
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
+from fastapi import Depends
 from starlette.requests import Request
 
 from softgaze.search.settings import Search
@@ -34,7 +35,7 @@ class Service:
         self.detection = Detection.of(model.bundle for model in shelf.texts) if shelf.texts else None
         self.metrics = Metrics(shared if settings.workers > 1 else None)
         self.store = Store(shared / "files", 60 * settings.keep_files)
-        threads = settings.threads or threads_for(settings.workers)
+        threads = settings.threads or threads_for(shelf.models, settings.workers)
         self.batcher = Batcher(threads, settings.window / 1000, settings.batch, settings.queue, self.metrics)
 
     # --- limits
@@ -111,3 +112,11 @@ def service_of(request: Request) -> Service:
     """The service of the application that got a request."""
     service: Service = request.app.state.service
     return service
+
+
+async def serving(request: Request) -> Service:
+    """The same for FastAPI, which would call a plain function in another thread."""
+    return service_of(request)
+
+
+Serving = Annotated[Service, Depends(serving)]

@@ -19,7 +19,7 @@ class Settings:
     host: str = "127.0.0.1"
     port: int = 8000  # 0: a free one
     workers: int = 1  # processes, each with models of its own
-    threads: int = 0  # batches at the same time in each process; 0: as many as cores for it
+    threads: int = 0  # batches at the same time in each process; 0: what suits the engine
     device: str = "auto"
     api_keys: str | None = None  # a file, one key a line
     cors: tuple[str, ...] = ()  # origins whose pages may read answers; "*": all

@@ -16,13 +16,12 @@ from softgaze.serve.describing import ERRORS, FORM, JSON, also, body_of
 from softgaze.serve.detection import Detected
 from softgaze.serve.errors import Refused
 from softgaze.serve.looks import Gaze, Look, WhatIf
-from softgaze.serve.service import AUTO, Service, service_of
+from softgaze.serve.service import AUTO, Service, Serving
 from softgaze.serve.shelf import Model
 from softgaze.serve.streaming import events
 from softgaze.serve.texts import Translate, told
 
 router = APIRouter(prefix="/v1", tags=["softgaze"], responses=ERRORS)
-Serving = Annotated[Service, Depends(service_of)]
 NO_PAGE = "There is no such picture: the model has no attention or no torch weights, or the text is empty or too long."
 
 

@@ -1,19 +1,17 @@
 """For those who look after a server: is it there, is it ready, what has it done, and how is it spoken to."""
 
 import asyncio
-from typing import Annotated
 
-from fastapi import APIRouter, Depends
+from fastapi import APIRouter
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, Response
 
 from softgaze.serve import schemas
 from softgaze.serve.describing import ERRORS, also
 from softgaze.serve.manual import manual
-from softgaze.serve.service import Service, service_of
+from softgaze.serve.service import Serving
 
 router = APIRouter(tags=["server"])
-Serving = Annotated[Service, Depends(service_of)]
 
 
 @router.get("/health", response_model=schemas.Status)
