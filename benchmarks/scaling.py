@@ -17,7 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -92,6 +92,7 @@ def efficiency(workers: int, tokens: int, cost: Cost, scene: Scene) -> float:
     return update(1, tokens, cost, scene) / update(workers, tokens, cost, scene) / workers
 
 
+@cache
 def imbalance(workers: int, tokens: int) -> float:
     """The largest share over the mean one, as our own `shares` cuts batches of sentences of 27 ± 15 tokens."""
     from softgaze.training.gradients import shares
@@ -107,11 +108,7 @@ def imbalance(workers: int, tokens: int) -> float:
 
 def prediction(costs: dict[str, Cost], scene: Scene) -> str:
     """A table: for each number of workers, both models with the paper's batch and with a large one."""
-    heads = [
-        f"`{name}`, {amount // 1000}k tokens: s an update · efficiency · days"
-        for name, (_, tokens) in PLANS.items()
-        for amount in (tokens, LARGE)
-    ]
+    heads = [f"`{name}`, {amount // 1000}k tokens" for name, (_, tokens) in PLANS.items() for amount in (tokens, LARGE)]
     lines = ["| workers | " + " | ".join(heads) + " |", "|--:|" + "--:|" * len(heads)]
     for workers in WORKERS:
         cells = [
@@ -120,19 +117,20 @@ def prediction(costs: dict[str, Cost], scene: Scene) -> str:
             for amount in (tokens, LARGE)
         ]
         lines.append(f"| {workers} | " + " | ".join(cells) + " |")
-    return f"**{scene.title}**\n\n" + "\n".join(lines)
+    return f"**{scene.title}**: seconds of an update · efficiency · days in all\n\n" + "\n".join(lines)
 
 
 def cell(workers: int, tokens: int, total: int, cost: Cost, scene: Scene) -> str:
     """`1.23 · 87 % · 4.5`: the last for as many tokens as the paper's training has."""
     seconds = update(workers, tokens, cost, scene)
     days = total / tokens * seconds / 86_400
-    return f"{figure(seconds)} · {efficiency(workers, tokens, cost, scene):.0%} · {figure(days)}"
+    share = 100 * efficiency(workers, tokens, cost, scene)
+    return f"{figure(seconds)} · {figure(share) if share < 10 else round(share)} % · {figure(days)}"
 
 
 def figure(number: float) -> str:
-    """Three digits that count."""
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+    """Two or three digits that count."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.2g}" if number < 10 else f"{number:.3g}"
 
 
 # --- measured: ranks ----------------------------------------------------------------------------------------------
@@ -221,6 +219,8 @@ def one_against_two(job: Job, rounds: int) -> dict[str, Any]:
 # --- measured: an update --------------------------------------------------------------------------------------------
 
 WORDS, LENGTH = 37_000, 27
+PARTS = ("costs", "messages", "ranks")
+RANKED = (("tiny", 1024), ("tiny", 4096), ("small", 4096))  # sizes and batches that ranks are compared on
 
 
 def update_of(size: str, amounts: Sequence[int]) -> Cost:
@@ -240,14 +240,14 @@ def update_of(size: str, amounts: Sequence[int]) -> Cost:
     return Cost(sum(each.numel() for each in model.parameters()), max(0.0, float(fixed)), float(token))
 
 
-def best_of(work: Callable[[], None], times: int = 3) -> float:
-    """The least seconds, after once to warm up."""
+def best_of(work: Callable[[], None], times: int = 2) -> float:
+    """The least seconds of a processor, which on one thread do not hang on who else is there; after once to warm up."""
     work()
     found = []
     for _ in range(times):
-        began = time.perf_counter()
+        began = time.process_time()
         work()
-        found.append(time.perf_counter() - began)
+        found.append(time.process_time() - began)
     return min(found)
 
 
@@ -271,21 +271,30 @@ def update_once(model: Any, optimiser: Any, tokens: int) -> None:
 # --- the whole ------------------------------------------------------------------------------------------------------
 
 
-def measure(given: argparse.Namespace) -> dict[str, Any]:
-    """Everything, in a dictionary for scaling.json."""
+def measure(given: argparse.Namespace) -> None:
+    """Everything, one part after the other, each kept in scaling.json as soon as it is there."""
     WORK.mkdir(exist_ok=True)
-    corpus, text = prepare_corpus(None, None)
-    ranks = {}
-    for size, tokens in (("tiny", 1024), ("tiny", 4096), ("small", 4096)):
-        effort = Effort(given.rounds, 3, given.updates, 1e9)
-        options = parse(["--batch-tokens", str(tokens), "--threads", "1"])
-        job = replace(make_job(CASES[f"transformer {size}"], corpus, effort, options), precision="float32")
-        ranks[f"{size}, {tokens:,} tokens"] = one_against_two(job, given.rounds)
-        print(size, tokens, ranks[f"{size}, {tokens:,} tokens"], file=sys.stderr, flush=True)
-    sizes = (1024, 2**20, 2**24)
-    costs = {size: with_ranks(1, "--update", size) for size in PLANS}
-    messages = with_ranks(2, "--messages", *map(str, sizes))
-    return {"made": circumstances("scaling"), "text": text, "ranks": ranks, "messages": messages, "costs": costs}
+    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    parts: dict[str, Callable[[], Any]] = {
+        "costs": lambda: {size: with_ranks(1, "--update", size) for size in PLANS},
+        "messages": lambda: with_ranks(2, "--messages", *map(str, (1024, 2**20, 2**24))),
+        "ranks": lambda: {case_name(*case): one_against_two(job_of(*case, given), given.rounds) for case in RANKED},
+    }
+    for part in given.parts:
+        record |= {part: parts[part](), "made": circumstances("scaling")}
+        RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def case_name(size: str, tokens: int) -> str:
+    """Of a case."""
+    return f"{size}, {tokens:,} tokens"
+
+
+def job_of(size: str, tokens: int, given: argparse.Namespace) -> Job:
+    """On the built-in phrasebook, in float32."""
+    corpus, _ = prepare_corpus(None, None)
+    options = parse(["--batch-tokens", str(tokens), "--threads", "1"])
+    return make_job(CASES[f"transformer {size}"], corpus, Effort(given.rounds, 3, given.updates, 1e9), options)
 
 
 def costs_of(record: dict[str, Any]) -> dict[str, Cost]:
@@ -299,9 +308,9 @@ def measured(record: dict[str, Any]) -> str:
         "| Transformer, batch | parameters | two ranks over one: median (range) | of it adding up |",
         "|---|--:|--:|--:|",
     ]
-    for name, found in record["ranks"].items():
+    for case, found in record.get("ranks", {}).items():
         ratio, share = Spread(*found["speed_up"]), Spread(*found["adding"])
-        lines.append(f"| {name} | {found['parameters']:,} | {ratio.text(2)} | {share.middle:.0%} |")
+        lines.append(f"| {case} | {found['parameters']:,} | {ratio.text(2)} | {share.middle:.0%} |")
     lines += ["", "| message, bytes | seconds on loopback, two ranks | GB/s |", "|--:|--:|--:|"]
     for size, seconds in record["messages"].items():
         size_in_bytes = NUMBER * int(size)
@@ -337,6 +346,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=__doc__.split("\n\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--updates", type=int, default=20)
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure again")
     parser.add_argument("--tables", action="store_true", help="only write the tables again")
     parser.add_argument("--train", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--messages", type=int, nargs="+", help=argparse.SUPPRESS)
@@ -346,7 +356,7 @@ def main() -> None:
         told(child(given))
         return
     if not given.tables:
-        RECORD.write_text(json.dumps(measure(given), indent=1) + "\n", encoding="utf-8")
+        measure(given)
     record = json.loads(RECORD.read_text(encoding="utf-8"))
     PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), record), encoding="utf-8")
     print("\n\n".join(tables(record).values()))
@@ -358,7 +368,7 @@ def child(given: argparse.Namespace) -> dict[str, Any] | None:
         return train_some(Job.read(str(given.train)))
     if given.messages:
         return send_some(given.messages)
-    return update_of(given.update, (112, 448) if given.update == "big" else (224, 896))._asdict()
+    return update_of(given.update, (56, 224) if given.update == "big" else (112, 448))._asdict()
 
 
 def told(found: dict[str, Any] | None) -> None:
