@@ -77,7 +77,7 @@ def make(case: str, corpus: str, place: str, precision: str) -> None:
     own = CASES[case]
     if precision == "torch":
         torch.manual_seed(1)
-        tokenizer = Prepared.open(Path(corpus) / "encoded").tokenizers.source
+        tokenizer = Prepared.open(Path(corpus) / "encoded").tokenizers.target  # one for both sides
         description = Description(own.arch, own.size, own.options, "source", "target", 256)
         both = Tokenizers(tokenizer, tokenizer)
         detector = Detector.train({"source": ["a"], "target": ["b"]})

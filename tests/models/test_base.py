@@ -131,8 +131,8 @@ def test_a_bad_target_is_one_clear_sentence(arch, target, sentence):
 
 @pytest.mark.parametrize(
     "sentences",
-    [[[1.5, 2.7]], [5, 6], ["dog"], [[[4]]], [torch.tensor([4, 5])]],
-    ids=["halves", "flat", "words", "3-D", "tensor"],
+    [[[1.5, 2.7]], [5, 6], ["dog"], [[[4]]], [[[4.0], [5.0, 6.0]]]],
+    ids=["halves", "flat", "words", "3-D", "ragged"],
 )
 def test_sources_are_sequences_of_ids(sentences):
     with pytest.raises(ValueError, match="each a sequence of token ids"):

@@ -42,6 +42,8 @@ class Reader(ABC):
     file: ClassVar[str]  # what it is kept in as the source of a bundle
     model: bytes  # what that file holds
     spells: ClassVar = False  # whether its pieces spell the source, so that they make words
+    vectors: ClassVar[str | None] = None  # the kind of number, where items are vectors and not ids
+    together: ClassVar = 4096  # sources read at once
 
     @abstractmethod
     def __len__(self) -> int:
@@ -58,6 +60,10 @@ class Reader(ABC):
     @abstractmethod
     def pieces(self, items: Sequence[Any]) -> list[str]:
         """What each item is called."""
+
+    def decode(self, items: Sequence[Any]) -> str:
+        """The text of a part of a source, where it is text."""
+        return ""
 
     @abstractmethod
     def without(self, items: Sequence[Any], places: Sequence[int]) -> Any:
@@ -114,7 +120,7 @@ class FileReader(Reader):
     """Sources that are files of vectors. What was read last is kept, as long as its file stays as it is."""
 
     file = "reader.json"
-    dtype: ClassVar[str]  # of the numbers
+    together = 64
 
     def __init__(self) -> None:
         self.recent: dict[Any, Items] = {}
@@ -191,7 +197,7 @@ def _refuse(error: DataError) -> None:
 class Pictures(FileReader):
     """Photos as square patches in reading order, each the red, green and blue bytes of its pixels."""
 
-    kind, dtype = "image", "|u1"
+    kind, vectors = "image", "|u1"
 
     def __init__(self, side: int, patch: int) -> None:
         super().__init__()
@@ -239,7 +245,7 @@ class Pictures(FileReader):
 class Seen(Pictures):
     """Photos as a frozen pretrained network sees them: a vector for each patch, computed once."""
 
-    dtype = "<f2"
+    vectors = "<f2"
 
     def __init__(self, network: str, side: int, patch: int, width: int) -> None:
         super().__init__(side, patch)
@@ -272,17 +278,17 @@ class Seen(Pictures):
         """The vectors of each, some pictures at a time."""
         stream = super().read(paths, complain)
         while block := list(islice(stream, TOGETHER)):
-            vectors = iter(self.vectors([patches for patches in block if patches is not None]))
+            vectors = iter(self.looked_at([patches for patches in block if patches is not None]))
             yield from (None if patches is None else next(vectors) for patches in block)
 
-    def vectors(self, pictures: Sequence[Array]) -> Iterable[Array]:
+    def looked_at(self, pictures: Sequence[Array]) -> Iterable[Array]:
         """Patches of pictures as the network sees them, (S, width) each."""
         import torch
 
         if not pictures:
             return []
         with torch.inference_mode():
-            return self.eyes.of_patches(torch.from_numpy(numpy.stack(pictures))).numpy().astype(self.dtype)
+            return self.eyes.of_patches(torch.from_numpy(numpy.stack(pictures))).numpy().astype(self.vectors)
 
     def describe(self) -> str:
         """How a picture is seen."""
@@ -295,9 +301,9 @@ class Seen(Pictures):
 class Features(FileReader):
     """Arrays (frames, width) from `.npy` and `.npz`, and sounds from `.wav` as log-mel frames."""
 
-    kind, dtype = "features", "<f4"
+    kind, vectors = "features", "<f4"
 
-    def __init__(self, width: int, mel: Sequence[float] = Mel()) -> None:
+    def __init__(self, width: int, mel: Sequence[Any] = Mel()) -> None:
         super().__init__()
         self.width, self.mel = width, Mel(*mel)
 

@@ -108,6 +108,19 @@ class Attention:
         return weights
 
     @property
+    def grid(self) -> tuple[int, int] | None:
+        """Rows and columns of the picture whose patches are looked at, in reading order; None for anything else."""
+        found = self.column_side.grid
+        return (found[0], found[1]) if found else None
+
+    def tile(self, word: str | int) -> Matrix:
+        """Where one output word looked in the picture, (rows, columns)."""
+        if self.grid is None:
+            raise ValueError("only a look at a picture has rows and columns; this one is at a sequence")
+        tile: Matrix = self.weights[self.row_of(word)].reshape(self.grid)
+        return tile
+
+    @property
     def rows(self) -> str:
         """What a row means: "predicting" its word, or "reading" it."""
         return self.view.rows

@@ -75,9 +75,9 @@ def by_influence(
 ) -> Choice | None:
     """The map whose most looked-at words mattered most; None without attention, or without a sentence to measure on."""
     sample = fitting(pairs)
-    if not sample or not looker.can_look:
-        return None
     recordings = looker.recordings(sample)
+    if not recordings or "cross" not in recordings[0].kinds:
+        return None
     views = [view for view in candidates(recordings[0]) if allowed(view)]
     mattered = influences(looker.model, looker.tokenizers, looker.passages(sample))
     rows = [pointed(maps(each, views), own) for each, own in zip(recordings, mattered, strict=True)]

@@ -41,10 +41,10 @@ class Outline:
     """Which words stand in which part of a passage, and what to ask of the model."""
 
     def __init__(self, passage: Passage, tokenizers: Tokenizers) -> None:
-        self.parts = passage.parts
+        self.parts, self.reader = passage.parts, tokenizers.source
         source, target = passage.sides(tokenizers)
         self.shape = len(target.words) + 1, len(source.words)  # the last row is that of END, in whatever part
-        self.source_words = list(apart(source.core_of))
+        self.source_words = list(apart(source.core_of)) if self.reader.spells else [[*range(len(source.words))]]
         self.target_words = [[*words, len(target.words)] for words in apart(target.core_of)]
 
     def variants(self) -> Iterator[Spoken]:
@@ -54,7 +54,7 @@ class Outline:
             yield whole
             for word in once(words):
                 gone = [place for place, own in enumerate(words) if own == word]
-                source = [token for place, token in enumerate(part.source) if place not in gone]
+                source = self.reader.without(part.source, gone)
                 yield whole._replace(source=source, edits=tuple(edit.without(gone) for edit in part.edits))
 
     def influence(self, found: Iterator[Matrix]) -> Matrix:

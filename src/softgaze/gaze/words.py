@@ -40,6 +40,7 @@ class Side:
     pieces: tuple[str, ...]
     word_of: tuple[int, ...]  # for each piece, the number of its word
     words: tuple[str, ...]
+    grid: tuple[int, ...] = ()  # rows and columns of a picture whose patches these are
 
     def __post_init__(self) -> None:
         if len(self.pieces) != len(self.word_of):
@@ -60,13 +61,12 @@ class Side:
         return cls(tuple(all_pieces), tuple(numbers), tuple(words))
 
     @classmethod
-    def plain(cls, words: Sequence[str]) -> "Side":
+    def plain(cls, words: Sequence[str], grid: tuple[int, ...] = ()) -> "Side":
         """Words that are their own pieces; an END mark among them is known as one."""
         marks = [word in (BEGIN_MARK, END_MARK) for word in words]
         numbers = [NO_WORD if mark else place - sum(marks[:place]) for place, mark in enumerate(marks)]
-        return cls(
-            tuple(words), tuple(numbers), tuple(word for word, mark in zip(words, marks, strict=True) if not mark)
-        )
+        spoken = tuple(word for word, mark in zip(words, marks, strict=True) if not mark)
+        return cls(tuple(words), tuple(numbers), spoken, grid)
 
     @property
     def text(self) -> str:

@@ -1,4 +1,4 @@
-"""Attention over anything: a source of vectors, such as patches of a picture or frames of a sound, and a decoder of text.
+"""Attention over anything: sources of vectors, such as patches of a picture or frames of a sound, and text decoders.
 
 Show, Attend and Tell (Xu 2015) with a recurrent decoder, or the same with a Transformer's. What reads the source is one
 of `eyes`; the decoders are those of the text models, which do not care what their keys are.
@@ -26,16 +26,14 @@ def recurrent(vocabulary: int, width: int, layers: int, heads: int, dropout: flo
 def transformer(vocabulary: int, width: int, layers: int, heads: int, dropout: float) -> Seq2Seq:
     """A Transformer's decoder."""
     options: dict[str, Any] = {"width": width, "feed_forward_width": 2 * width, "heads": heads, "dropout": dropout}
-    return Transformer(
-        vocabulary, vocabulary, encoder_layers=0, decoder_layers=layers, positions="rotary", **options
-    )
+    return Transformer(vocabulary, vocabulary, encoder_layers=0, decoder_layers=layers, positions="rotary", **options)
 
 
 DECODERS = {"rnn": recurrent, "transformer": transformer}
 
 
 class Captioner(Seq2Seq):
-    """Eyes and a writer. A source is (B, S, W): S items of W numbers each, and the memory has a vector for each item."""
+    """Eyes and a writer. A source is (B, S, W), S items of W numbers each; the memory has a vector for each item."""
 
     sizes: ClassVar = {
         "tiny": {"width": 128, "layers": 1, "encoder_layers": 2, "heads": 4},
@@ -43,6 +41,7 @@ class Captioner(Seq2Seq):
         "base": {"width": 512, "layers": 2, "encoder_layers": 4, "heads": 8},
         "big": {"width": 1024, "layers": 4, "encoder_layers": 6, "heads": 16},
     }
+    least, reads_vectors = 3, True
 
     def __init__(
         self,

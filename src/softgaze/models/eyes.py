@@ -6,6 +6,7 @@ many rows as columns. A sound, or any other array, comes as frames. Knows nothin
 
 import math
 from collections.abc import Callable
+from itertools import pairwise
 
 import torch
 import torch.nn.functional as F
@@ -49,7 +50,7 @@ class Convolutions(nn.Module):
         halvings = int(math.log2(side_of(item_width // COLOURS)))
         channels = [COLOURS, *(max(16, width >> (halvings - 1 - number)) for number in range(halvings))]
         self.halvings = nn.ModuleList(
-            nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in zip(channels, channels[1:], strict=False)
+            nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in pairwise(channels)
         )
         self.norms = nn.ModuleList(nn.GroupNorm(8, after) for after in channels[1:])
         self.layers = nn.ModuleList(Residual(width) for _ in range(layers))
@@ -63,7 +64,8 @@ class Convolutions(nn.Module):
         for layer in self.layers:
             picture = layer(picture)
         vectors = picture.flatten(2).transpose(1, 2)  # (B, S, D)
-        return self.dropout(self.places(self.norm(vectors)))
+        seen: Tensor = self.dropout(self.places(self.norm(vectors)))
+        return seen
 
 
 class Residual(nn.Module):
@@ -115,7 +117,7 @@ class Frames(nn.Module):
 
     def forward(self, values: Tensor, real: Tensor, watch: Watch | None = None) -> Tensor:
         """(B, S, W) -> (B, S, D)."""
-        vectors = self.project(self.norm(values.to(self.norm.weight.dtype)))
+        vectors: Tensor = self.project(self.norm(values.to(self.norm.weight.dtype)))
         for layer in self.layers:
             vectors = layer(vectors, real[:, 0, 0, :, None].to(vectors.dtype))
         return vectors
@@ -131,7 +133,8 @@ class Frozen(nn.Module):
 
     def forward(self, values: Tensor, real: Tensor, watch: Watch | None = None) -> Tensor:
         """(B, S, W) -> (B, S, D)."""
-        return self.dropout(self.places(self.project(self.norm(values.to(self.norm.weight.dtype)))))
+        seen: Tensor = self.dropout(self.places(self.project(self.norm(values.to(self.norm.weight.dtype)))))
+        return seen
 
 
 class Tuned(nn.Module):

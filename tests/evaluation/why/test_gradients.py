@@ -54,7 +54,7 @@ def test_a_gradient_is_that_of_the_words_own_rows_in_the_table(arch):
     """Of "dog" (source word 1) and the first output word; with a source table of its own, torch tells it, too."""
     model, passage = make(arch, tie="none"), passages()[0]
     [found] = gradients(model, TOKENIZERS, [passage])
-    source, target = as_tensors(passage.parts, torch.device("cpu"))
+    source, target = as_tensors(passage.parts, TOKENIZERS.source, torch.device("cpu"))
     read, said = (side.cores() for side in passage.sides(TOKENIZERS))
     rows = source.values[0, list(read[1].places)]
     odds = log_odds(model(source, target[:, :-1]), target[:, 1:])[0, list(said[0].places)].sum()
