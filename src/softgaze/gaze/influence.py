@@ -44,7 +44,7 @@ class Outline:
         self.parts, self.reader = passage.parts, tokenizers.source
         source, target = passage.sides(tokenizers)
         self.shape = len(target.words) + 1, len(source.words)  # the last row is that of END, in whatever part
-        self.source_words = list(apart(source.core_of)) if self.reader.spells else [[*range(len(source.words))]]
+        self.source_words = list(apart(source.core_of))
         self.target_words = [[*words, len(target.words)] for words in apart(target.core_of)]
 
     def variants(self) -> Iterator[Spoken]:
@@ -71,7 +71,7 @@ class Outline:
 
 
 def apart(word_of: Sequence[int]) -> Iterator[list[int]]:
-    """The words of each part's pieces; an END mark closes a part."""
+    """The words of each part's pieces; an END mark closes a part, and so does the end of what has no marks."""
     part: list[int] = []
     for word in word_of:
         if word == NO_WORD:
@@ -79,6 +79,8 @@ def apart(word_of: Sequence[int]) -> Iterator[list[int]]:
             part = []
         else:
             part.append(word)
+    if part:
+        yield part
 
 
 def once(words: Sequence[int]) -> list[int]:
