@@ -258,11 +258,11 @@ def write_image(path: Path, pixels: Array) -> None:
 
 
 def encode_image(pixels: Array) -> tuple[bytes, str]:
-    """Bytes (height, width, 3) as a file for a page, and its kind: JPEG, or PNG where that is smaller, as of drawings."""
+    """Bytes (height, width, 3) as a file for a page, and its kind: JPEG, or PNG where that is smaller (drawings)."""
     image, files = _pillow().fromarray(pixels), dict[str, bytes]()
-    for kind, options in {"jpeg": {"quality": 88}, "png": {"optimize": True}}.items():
+    for kind in ("jpeg", "png"):
         stream = BytesIO()
-        image.save(stream, kind, **options)
+        image.save(stream, kind, quality=88, optimize=True)
         files[f"image/{kind}"] = stream.getvalue()
     media = min(files, key=lambda each: len(files[each]))
     return files[media], media

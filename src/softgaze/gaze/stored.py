@@ -119,7 +119,8 @@ def from_record(record: dict[str, Any]) -> Attention:
 
 def read_side(stored: dict[str, Any]) -> Side:
     """Lists as tuples; only a picture has a grid."""
-    return Side(**{name: None if own is None else tuple(own) for name, own in stored.items()})
+    lists: dict[str, Any] = {name: None if own is None else tuple(own) for name, own in stored.items()}
+    return Side(**lists)
 
 
 def extras(stored: dict[str, Any]) -> dict[str, Any]:

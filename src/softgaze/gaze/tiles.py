@@ -15,7 +15,7 @@ from itertools import pairwise
 import numpy
 
 from softgaze.gaze.attention import Attention
-from softgaze.gaze.colours import FAINT, INK, LINE, WHITE
+from softgaze.gaze.colours import BLACK, FAINT, INK, LINE, WHITE
 from softgaze.gaze.drawing import element, picture, text, written
 from softgaze.gaze.lettering import cut, isolated, width_of, wrapped
 from softgaze.gaze.photo import Photo
@@ -266,7 +266,13 @@ def boxes(album: Album) -> Iterator[tuple[float, float, float, float]]:
 
 def numbers_of(album: Album, weights: Matrix) -> Iterator[str]:
     """Weights in hundredths, in cells with room for them; white on a black rim, to be read on any photo."""
-    rim = {"fill": WHITE, "stroke": "#000000", "stroke_width": 2.0, "paint_order": "stroke", "font_size": NUMBER}
+    rim: dict[str, str | float] = {
+        "fill": WHITE,
+        "stroke": BLACK,
+        "stroke_width": 2.0,
+        "paint_order": "stroke",
+        "font_size": NUMBER,
+    }
     for (x, y, width, height), weight in zip(boxes(album), weights.flat, strict=True):
         if weight >= PRINTED and min(width, height) >= ROOM_FOR_NUMBER:
             yield text(x + width / 2, y + height / 2 + NUMBER * 0.36, f"{100 * weight:.0f}", "middle", **rim)
