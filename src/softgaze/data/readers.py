@@ -81,9 +81,9 @@ class Reader(ABC):
         """How many items are read at once, by a model that was trained for so many: a longer source is split."""
         return sys.maxsize
 
-    def grid(self, items: Sequence[Any]) -> tuple[int, ...]:
-        """Rows and columns that the items stand in; nothing if they stand in a line."""
-        return ()
+    def grid(self, items: Sequence[Any]) -> tuple[int, int] | None:
+        """Rows and columns that the items stand in; None if they stand in a line."""
+        return None
 
     @abstractmethod
     def describe(self) -> str:
@@ -173,7 +173,7 @@ class FileReader(Reader):
     def pieces(self, items: Sequence[Any]) -> list[str]:
         """By number, or by row and column; from 1."""
         grid = self.grid(items)
-        if not grid:
+        if grid is None:
             return [str(place + 1) for place in range(len(items))]
         return [f"{row + 1},{column + 1}" for row in range(grid[0]) for column in range(grid[1])]
 
@@ -231,7 +231,7 @@ class Pictures(FileReader):
         grid = pixels.reshape(rows, patch, rows, patch, 3).transpose(0, 2, 1, 3, 4)
         return numpy.ascontiguousarray(grid).reshape(rows * rows, -1)
 
-    def grid(self, items: Sequence[Any]) -> tuple[int, ...]:
+    def grid(self, items: Sequence[Any]) -> tuple[int, int] | None:
         """A square."""
         rows = isqrt(len(items))
         return rows, rows

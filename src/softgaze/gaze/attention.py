@@ -4,6 +4,7 @@ Knows nothing of models: `watching` makes recordings, of which this is a view; `
 `stored` keeps it. Every method returns a new object, or a number.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -14,6 +15,7 @@ import numpy
 
 from softgaze.errors import did_you_mean
 from softgaze.gaze.alignment import Alignment
+from softgaze.gaze.photo import Photo
 from softgaze.gaze.recording import Array, Matrix, Part, Recording, Stack, shares
 from softgaze.gaze.view import KINDS, Choice, View
 from softgaze.gaze.words import WORD_START, Label, Side, named
@@ -43,14 +45,32 @@ class Attention:
     choice: Choice | None = None  # what a measurement found best, shown or not
 
     @classmethod
-    def of(cls, source: Sequence[str], target: Sequence[str], weights: Any) -> "Attention":
-        """From words and weights of one's own: (T, S), or (H, T, S), or (L, H, T, S). An END is written "⏎"."""
+    def of(
+        cls,
+        source: Sequence[str] | None,
+        target: Sequence[str],
+        weights: Any,
+        *,
+        grid: tuple[int, int] | None = None,
+        photo: Photo | None = None,
+        chances: Sequence[float] = (),
+    ) -> "Attention":
+        """From words and weights of one's own: (T, S), or (H, T, S), or (L, H, T, S). An END is written "⏎".
+
+        With a `grid` of (rows, columns) there is no source: its cells are looked at, row by row, on a `photo` if there
+        is one. `chances` are the probabilities of the words.
+        """
+        if (source is None) == (grid is None):
+            raise ValueError("what is looked at has words or a grid of cells: give one of them")
         stack = numpy.asarray(weights, dtype=numpy.float32)
         if not (numpy.isfinite(stack) & (stack >= 0)).all():
             raise ValueError("weights are numbers from 0 up, and some of these are negative, infinite or no number")
         stack = stack.reshape((1,) * (4 - stack.ndim) + stack.shape)  # (L, H, T, S)
         norms: Array = numpy.ones((*stack.shape[:2], stack.shape[3]), dtype=numpy.float32)
-        return cls(Recording(Side.plain(source), Side.plain(target), (Part(Stack(stack, norms)),)), View())
+        looked_at = Side.plain(source) if source is not None else Side.cells(*(grid or (0, 0)))
+        parts = (Part(Stack(stack, norms)),)
+        given = tuple(map(float, chances))
+        return cls(Recording(looked_at, Side.plain(target), parts, photo=photo, chances=given), View())
 
     # --- what is shown
 
@@ -109,16 +129,30 @@ class Attention:
 
     @property
     def grid(self) -> tuple[int, int] | None:
-        """Rows and columns of the picture whose patches are looked at, in reading order; None for anything else."""
-        found = self.column_side.grid
-        return (found[0], found[1]) if found else None
+        """Rows and columns of the picture that is looked at; None where it is no picture, or looks at itself."""
+        return self.recording.source.grid if self.view.kind == "cross" else None
 
     def tile(self, word: str | int) -> Matrix:
-        """Where one output word looked in the picture, (rows, columns)."""
+        """Where one output word looked on the grid, (rows, columns)."""
+        found: Matrix = self.tiles[self.row_of(word)]
+        return found
+
+    @cached_property
+    def tiles(self) -> Matrix:
+        """(T, rows, columns): the weights as they lie on the grid; marks are no part of it."""
         if self.grid is None:
-            raise ValueError("only a look at a picture has rows and columns; this one is at a sequence")
-        tile: Matrix = self.weights[self.row_of(word)].reshape(self.grid)
-        return tile
+            raise ValueError("these columns lie on no grid; attention[word] says where a word looked")
+        cells = [label.word is not None for label in self.column_labels]
+        found: Matrix = self.weights[:, cells].reshape(len(self.weights), *self.grid)
+        return found
+
+    @property
+    def probabilities(self) -> tuple[float, ...]:
+        """Of the word of each row, all its pieces together; empty where nobody asked."""
+        if not self.recording.chances or self.view.kind == "encoder":
+            return ()
+        written = [each for each in self.labels(self.row_side) if each.word is not None or not self.view.is_shifted]
+        return tuple(math.prod(self.recording.chances[place] for place in label.places) for label in written)
 
     @property
     def rows(self) -> str:
@@ -327,15 +361,19 @@ class Attention:
 
         return load(Path(path))
 
-    def plot(self, gold: Alignment | None = None, *, about: str = "") -> "Figure":
+    def plot(self, gold: Alignment | None = None, *, about: str = "", raw: bool = False) -> "Figure":
         """A picture for a paper, to `.save("a.svg")`, .png or .pdf; `gold` links between words are outlined.
 
-        `about` says what weights of one's own are, which are no map of a model.
+        `about` says what weights of one's own are, which are no map of a model. Where columns lie on a photo, it is
+        drawn once a word, dimmed where the word did not look; `raw` shows the cells and their numbers.
         """
         from softgaze.gaze.figure import Figure
         from softgaze.gaze.svg import svg
+        from softgaze.gaze.tiles import tiles
 
-        return Figure(svg(self, gold=gold, about=about))
+        if self.grid is None and raw:
+            raise ValueError("these columns lie on no grid, whose cells could be shown raw")
+        return Figure(svg(self, gold=gold, about=about) if self.grid is None else tiles(self, about=about, raw=raw))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """For notebooks."""

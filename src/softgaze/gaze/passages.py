@@ -5,7 +5,7 @@ Knows nothing of torch: an engine without it is asked in the same words.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -63,7 +63,7 @@ class Passage:
         if reader.spells:
             return Side.of(self.source, pieces)
         grids = [reader.grid(part.source) for part in self.parts]
-        return Side.plain([name for names in pieces for name in names], *grids)
+        return replace(Side.plain([name for names in pieces for name in names]), grid=grids[0] if grids else None)
 
 
 def check_places(passage: Passage, places: int | None) -> None:

@@ -18,6 +18,7 @@ import numpy
 from softgaze.errors import DataError
 from softgaze.gaze.attention import Attention
 from softgaze.gaze.lettering import escaped
+from softgaze.gaze.photo import Photo
 from softgaze.gaze.recording import Array, Part, Recording, Stack
 from softgaze.gaze.view import KINDS, Choice, View
 from softgaze.gaze.words import Side
@@ -59,6 +60,8 @@ def stored_recording(recording: Recording) -> dict[str, Any]:
         "target": asdict(recording.target),
         "parts": [{kind: packed(getattr(part, kind)) for kind in KINDS} for part in recording.parts],
         "note": recording.note,
+        "photo": recording.photo and recording.photo.to_dict(),
+        "chances": [round(chance, DIGITS) for chance in recording.chances],
     }
 
 
@@ -107,11 +110,24 @@ def from_record(record: dict[str, Any]) -> Attention:
     if record["format"] != FORMAT:
         raise DataError(f"its format is {record['format']!r}, and this version reads {FORMAT!r}")
     stored = record["recording"]
-    source, target = (Side(**{name: tuple(own) for name, own in stored[side].items()}) for side in ("source", "target"))
+    source, target = (read_side(stored[side]) for side in ("source", "target"))
     parts = tuple(Part(*(unpacked(part[kind]) for kind in ("cross", "encoder", "decoder"))) for part in stored["parts"])
     choice = Choice.from_dict(record["choice"]) if record["choice"] else None
-    recording = Recording(source, target, parts, str(stored.get("note", "")))  # older files have none
+    recording = Recording(source, target, parts, **extras(stored))
     return Attention(recording, View(**record["view"]), choice)
+
+
+def read_side(stored: dict[str, Any]) -> Side:
+    """Lists as tuples; only a picture has a grid."""
+    lists: dict[str, Any] = {name: None if own is None else tuple(own) for name, own in stored.items()}
+    return Side(**lists)
+
+
+def extras(stored: dict[str, Any]) -> dict[str, Any]:
+    """What comes along with a recording; older files have none of it."""
+    photo, chances = stored.get("photo"), stored.get("chances", ())
+    note = str(stored.get("note", ""))
+    return {"note": note, "photo": Photo.from_dict(photo) if photo else None, "chances": tuple(map(float, chances))}
 
 
 def packed(stack: Stack | None) -> dict[str, Any] | None:
