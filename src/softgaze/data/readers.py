@@ -336,6 +336,7 @@ class Features(FileReader):
 # --------------------------------------------------------------------------------------------------------- making them
 
 READERS: dict[str, type[FileReader]] = {kind.__name__: kind for kind in (Pictures, Seen, Features)}
+POWERS = (32, 64, 128, 256, 512)
 SIDES = {"cnn": 128, "patches": 128}  # pixels, where nobody says how many
 FRAMES = "frames"  # the encoder that reads features
 
@@ -344,7 +345,9 @@ def picture_reader(encoder: str, frozen: bool, side: int | None) -> Pictures:
     """What gives a captioner's encoder what it reads."""
     if encoder in SIDES:
         side = side or SIDES[encoder]
-        return Pictures(side, max(1, side // GRID))
+        if side not in POWERS:
+            raise UsageError(f"the encoder {encoder} sees squares of {', '.join(map(str, POWERS))} pixels, not {side}")
+        return Pictures(side, side // GRID)
     if encoder == FRAMES:
         raise UsageError(f"the encoder {FRAMES!r} reads features; for pictures there are cnn, patches and efficientnet")
     from softgaze.backbones import shape_of

@@ -20,6 +20,7 @@ from softgaze.models.conv import EncoderLayer as ConvolutionLayer
 from softgaze.models.transformer import EncoderLayer, FeedForward, PreNorm
 
 WAVES = 4  # lengths of the waves that say where a patch is: the picture's double side, its side, a half, a quarter
+GROUPS = 8  # of channels that are normed together
 KERNEL = 5  # frames that a layer of `Frames` sees at once
 
 
@@ -47,13 +48,15 @@ class Convolutions(nn.Module):
 
     def __init__(self, item_width: int, width: int, layers: int, heads: int, dropout: float) -> None:
         super().__init__()
-        halvings = int(math.log2(side_of(item_width // COLOURS)))
-        channels = [COLOURS, *(max(16, width >> (halvings - 1 - number)) for number in range(halvings))]
+        halvings = side_of(item_width // COLOURS).bit_length() - 1
+        # Half of the width is a quarter of the work, and pixels that stand for a patch are many.
+        channels = [COLOURS, *(in_groups(width >> (halvings - number)) for number in range(halvings))]
         self.halvings = nn.ModuleList(
             nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in pairwise(channels)
         )
-        self.norms = nn.ModuleList(nn.GroupNorm(8, after) for after in channels[1:])
-        self.layers = nn.ModuleList(Residual(width) for _ in range(layers))
+        self.norms = nn.ModuleList(nn.GroupNorm(GROUPS, after) for after in channels[1:])
+        self.layers = nn.ModuleList(Residual(channels[-1]) for _ in range(layers))
+        self.project = nn.Linear(channels[-1], width)
         self.places, self.norm, self.dropout = Places(width), nn.LayerNorm(width), Dropout(dropout)
 
     def forward(self, values: Tensor, real: Tensor, watch: Watch | None = None) -> Tensor:
@@ -63,9 +66,14 @@ class Convolutions(nn.Module):
             picture = F.relu(norm(halve(picture)))
         for layer in self.layers:
             picture = layer(picture)
-        vectors = picture.flatten(2).transpose(1, 2)  # (B, S, D)
+        vectors = self.project(picture.flatten(2).transpose(1, 2))  # (B, S, D)
         seen: Tensor = self.dropout(self.places(self.norm(vectors)))
         return seen
+
+
+def in_groups(channels: int) -> int:
+    """Some more, so that they can be normed in groups."""
+    return max(2 * GROUPS, -(-channels // GROUPS) * GROUPS)
 
 
 class Residual(nn.Module):
@@ -74,7 +82,7 @@ class Residual(nn.Module):
     def __init__(self, width: int) -> None:
         super().__init__()
         self.first, self.second = (nn.Conv2d(width, width, 3, padding=1) for _ in range(2))
-        self.norm = nn.GroupNorm(8, width)
+        self.norm = nn.GroupNorm(GROUPS, width)
 
     def forward(self, picture: Tensor) -> Tensor:
         """(B, D, rows, columns)."""
