@@ -76,7 +76,10 @@ def report(found: "Sequence[Translation]", shown: "Sequence[Scene]") -> str:
 
     references = [caption(scene).text for scene in shown]
     scores = score([each.text for each in found], references, language="en", ter=False)
-    lines = [f"\n{len(shown)} held-out pictures, of shapes in colours never seen together in training:", *scores.lines()]
+    lines = [
+        f"\n{len(shown)} held-out pictures, of shapes in colours never seen together in training:",
+        *scores.lines(),
+    ]
     pointing = nouns_point(found, shown)
     lines += [f"pointing {pointing}"] if pointing else []
     for each, reference in list(zip(found, references, strict=True))[:SHOWN]:

@@ -44,7 +44,8 @@ def build(
     """
     numbers = check_options(arch, size, chosen)
     target_vocabulary = source_vocabulary if target_vocabulary is None else target_vocabulary
-    needed = (("source", source_vocabulary, MODELS[arch].least), ("target", target_vocabulary, len(SPECIAL) + 1))
+    fewest = 1 if MODELS[arch].reads_vectors else len(SPECIAL) + 1
+    needed = (("source", source_vocabulary, fewest), ("target", target_vocabulary, len(SPECIAL) + 1))
     for side, count, least in needed:
         if not isinstance(count, int) or count < least:
             raise UsageError(f"the {side} vocabulary needs more than its {len(SPECIAL)} special tokens, not {count!r}")

@@ -131,7 +131,7 @@ class Seq2Seq(nn.Module, ABC):
     """A model that reads a source and writes a target, one token at a time or all at once."""
 
     sizes: ClassVar[dict[str, dict[str, int]]]
-    least: ClassVar[int] = len(SPECIAL) + 1  # ids of a source vocabulary, or numbers of an item
+    few: ClassVar[int] = len(SPECIAL) + 1  # as source vocabulary, or numbers of an item, that any options can do with
     reads_vectors: ClassVar[bool] = False  # sources of vectors, not of ids
     output: nn.Module  # features (…, D) -> logits (…, V)
 

@@ -41,7 +41,7 @@ class Captioner(Seq2Seq):
         "base": {"width": 512, "layers": 2, "encoder_layers": 4, "heads": 8},
         "big": {"width": 1024, "layers": 4, "encoder_layers": 6, "heads": 16},
     }
-    least, reads_vectors = 3, True
+    few, reads_vectors = 12, True
 
     def __init__(
         self,

@@ -18,6 +18,7 @@ from softgaze.dropout import Dropout
 from softgaze.models.base import Watch, look_at
 from softgaze.models.conv import EncoderLayer as ConvolutionLayer
 from softgaze.models.transformer import EncoderLayer, FeedForward, PreNorm
+from softgaze.positions import Sinusoidal
 
 WAVES = 4  # lengths of the waves that say where a patch is: the picture's double side, its side, a half, a quarter
 GROUPS = 8  # of channels that are normed together
@@ -116,16 +117,19 @@ class Patches(nn.Module):
 
 
 class Frames(nn.Module):
-    """Frames one after the other: normed, projected, then gated convolutions that see a few neighbours."""
+    """Frames one after the other: normed, projected, placed, then gated convolutions that see a few neighbours."""
 
     def __init__(self, item_width: int, width: int, layers: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.norm, self.project = nn.LayerNorm(item_width), nn.Linear(item_width, width)
+        self.positions = Sinusoidal(width, width, 0)
         self.layers = nn.ModuleList(ConvolutionLayer(width, KERNEL, 1, dropout) for _ in range(layers))
 
     def forward(self, values: Tensor, real: Tensor, watch: Watch | None = None) -> Tensor:
         """(B, S, W) -> (B, S, D)."""
         vectors: Tensor = self.project(self.norm(values.to(self.norm.weight.dtype)))
+        places = torch.arange(vectors.shape[1], device=vectors.device)
+        vectors = self.positions.add(vectors, places)
         for layer in self.layers:
             vectors = layer(vectors, real[:, 0, 0, :, None].to(vectors.dtype))
         return vectors

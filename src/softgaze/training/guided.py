@@ -87,7 +87,7 @@ def check_looking(config: Config, guided: LinkFiles | None) -> None:
 
 def small_likeness(settings: ModelSettings) -> Seq2Seq:
     """A model as the settings describe it that knows next to no words."""
-    sides = {"source_vocabulary": MODELS[settings.arch].least, "target_vocabulary": len(SPECIAL) + 1}
+    sides = {"source_vocabulary": MODELS[settings.arch].few, "target_vocabulary": len(SPECIAL) + 1}
     return build(settings.arch, settings.size, **sides, **settings.options)
 
 
