@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from softgaze.models.base import Seq2Seq
 
 SENTENCES = 48  # enough that the same map is chosen again; leaving words out takes seconds for so many
+PASSES, FEWEST = 1500, 6  # left-out words in all, and sentences whatever they have
 WORDS = range(3, 21)  # in shorter sentences everything agrees, longer ones are slow
 INFLUENCE = "influence of leaving words out"
 HARDLY = 1.0  # nats: a source word that did no more than this to the whole output counts for little
@@ -76,6 +77,7 @@ def by_influence(
     """The map whose most looked-at words mattered most; None without attention, or without a sentence to measure on."""
     sample = fitting(pairs)
     recordings = looker.recordings(sample)
+    sample, recordings = sample[: (few := affordable(recordings))], recordings[:few]
     if not recordings or "cross" not in recordings[0].kinds:
         return None
     views = [view for view in candidates(recordings[0]) if allowed(view)]
@@ -85,6 +87,12 @@ def by_influence(
     scores = reached / numpy.where(reachable > 0, reachable, 1.0)
     best = int(scores.argmax())
     return Choice(views[best], round(float(scores[best]), 4), INFLUENCE, len(sample))
+
+
+def affordable(recordings: Sequence[Recording]) -> int:
+    """How many of them can be asked what mattered: a pass for each word adds up where words are patches."""
+    passes = numpy.cumsum([len(each.source.words) for each in recordings])
+    return max(FEWEST, int((passes <= PASSES).sum()))
 
 
 def by_agreement(forward: Looker, reverse: Looker, pairs: Iterable[tuple[str, str]]) -> tuple[Choice, Choice] | None:
