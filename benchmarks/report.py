@@ -46,8 +46,6 @@ class Facts:
     threads: int
     batch_tokens: int
     peaks: dict[str, float]  # operations a second
-    operations: dict[str, float]  # for a target token, by case
-    effort: Any
 
 
 @dataclass(frozen=True)
@@ -129,27 +127,29 @@ def cells(row: Row, operations: float, peaks: dict[str, float]) -> list[str]:
 
 def document(runs: Sequence[Run], facts: Facts) -> str:
     """The page."""
-    effort = facts.effort
     parts = [
         "# Training speed, side by side",
         "Written by `python -m benchmarks.training`; how it measures is in [README.md](README.md).",
         "![Target tokens a second](results.svg)",
     ]
     for case in dict.fromkeys(run["case"] for run in runs):
-        cost = facts.operations[case]
-        parts.append(f"## {case}")
-        parts.append(f"{cost / 1e6:,.1f} million operations for each target token, forward and backward.")
-        parts.append(table(summarise(own_runs(runs, case)), cost, facts.peaks))
+        own = own_runs(runs, case)
+        parts += [f"## {case}", effort(own), table(summarise(own), own[0]["operations"], facts.peaks)]
         lacking = [peer.label for name, peer in PEERS.items() if case.split()[0] not in peer.archs]
         if lacking:
             parts.append(f"Without this model: {', '.join(lacking)}.")
-    parts += [
-        "## How, where and when",
-        "\n".join(f"- {line}" for line in surroundings(facts)),
-        f"- Each run: {effort.warmup} updates to warm up, then up to {effort.updates} updates or "
-        f"{effort.seconds:g} seconds; {effort.rounds} rounds of turns.",
-    ]
-    return "\n\n".join(parts[:-1]) + "\n" + parts[-1] + "\n"
+    parts += ["## How, where and when", "\n".join(f"- {line}" for line in surroundings(facts))]
+    return "\n\n".join(parts) + "\n"
+
+
+def effort(runs: Sequence[Run]) -> str:
+    """What one case cost and how long it was looked at."""
+    counts = sorted(run["updates"] for run in runs if "error" not in run) or [0]
+    return (
+        f"{runs[0]['operations'] / 1e6:,.1f} million operations for each target token, forward and backward. "
+        f"{max(run['round'] for run in runs) + 1} rounds; each run {runs[0]['warmup']} updates to warm up and "
+        f"{counts[0]} to {counts[-1]} measured. {', '.join(sorted({run['made'] for run in runs}))}."
+    )
 
 
 def own_runs(runs: Sequence[Run], case: str) -> list[Run]:
@@ -164,7 +164,7 @@ def surroundings(facts: Facts) -> list[str]:
         f"Machine: {processor()}, {os.cpu_count()} cores, {memory()}; {facts.threads} threads for everybody.",
         f"Fastest matrix product measured, in thousand million operations a second: {peaks}.",
         f"Text: {facts.text}; batches of {facts.batch_tokens:,} tokens.",
-        f"Date: {datetime.now(UTC):%Y-%m-%d}; Python {platform.python_version()}, commit {commit()}.",
+        f"Python {platform.python_version()}, torch {version('torch')}.",
         f"Command: `{command()}`",
     ]
 
@@ -186,12 +186,15 @@ def commit() -> str:
     return (git("rev-parse", "--short", "HEAD") or "unknown") + (" with changes" if changed else "")
 
 
+def made() -> str:
+    """When, and of which code."""
+    return f"{datetime.now(UTC):%Y-%m-%d}, commit {commit()}"
+
+
 def circumstances(module: str) -> str:
     """Which command was run, on what, when."""
-    made = (
-        f"{datetime.now(UTC):%Y-%m-%d}, Python {platform.python_version()}, torch {version('torch')}, commit {commit()}"
-    )
-    return f"`{command(module)}` on {processor()}, {os.cpu_count()} cores, {memory()}; {made}."
+    versions = f"Python {platform.python_version()}, torch {version('torch')}"
+    return f"`{command(module)}` on {processor()}, {os.cpu_count()} cores, {memory()}; {versions}; {made()}."
 
 
 def command(module: str = "training") -> str:

@@ -3,6 +3,7 @@
     python -m benchmarks.training            the quick form, under ten minutes once the environments exist
     python -m benchmarks.training --full     every case, longer and more often
     python -m benchmarks.training --source train.en --target train.de
+    python -m benchmarks.training --add --cases "transformer base"      beside the cases measured before
 
 Every run is a process of its own. Contenders take turns (A B C A B C …), so that a machine that slows down slows all of
 them, and what is reported is the ratio within each round.
@@ -23,7 +24,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.environments import PEERS, UnavailableError, interpreter, last_line
 from benchmarks.peers.job import Job
-from benchmarks.report import Facts, write_report
+from benchmarks.report import Facts, made, write_report
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
@@ -212,6 +213,9 @@ def best_precision(contender: str, job: Job, hardware: bool) -> str:
 
 def run_case(name: str, job: Job, contenders: Sequence[str], effort: Effort, hardware: bool) -> list[dict[str, Any]]:
     """All rounds of one case; a contender that failed once is not tried again."""
+    job.write(WORK / "count.json")
+    counted = call(Path(sys.executable), "benchmarks.operations", ["count", str(WORK / "count.json")], job.threads)
+    common = {"case": name, "made": made(), "warmup": job.warmup, "operations": counted["operations_per_token"]}
     here = [each for each in contenders if each == OWN or job.arch in PEERS[each].archs]
     chosen = {each: best_precision(each, job, hardware) for each in here}
     runs: list[dict[str, Any]] = []
@@ -222,7 +226,7 @@ def run_case(name: str, job: Job, contenders: Sequence[str], effort: Effort, har
         result = measure(turn.contender, replace(job, precision=chosen[turn.contender]))
         if "error" in result:
             broken.add(turn.contender)
-        runs.append({"case": name, "round": turn.round, **result})
+        runs.append({**common, "round": turn.round, **result})
         print(json.dumps(runs[-1]), flush=True)
     return runs
 
@@ -242,6 +246,7 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--warmup", type=int, help="updates before the clock starts")
     parser.add_argument("--updates", type=int, help="most updates to measure in one run")
     parser.add_argument("--seconds", type=float, help="longest time to measure in one run")
+    parser.add_argument("--add", action="store_true", help="keep the other cases of an earlier run of this benchmark")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batch-tokens", type=int, default=4096)
     parser.add_argument("--out", type=Path, default=HERE / "results", help="stem of the .md, .svg and .jsonl to write")
@@ -258,6 +263,13 @@ def effort_of(arguments: argparse.Namespace) -> Effort:
     return replace(effort, **{name: value for name, value in said.items() if value is not None})
 
 
+def earlier(stem: Path, again: Iterable[str]) -> list[dict[str, Any]]:
+    """The runs that were written down, but for the cases that are measured again."""
+    path = stem.with_suffix(".jsonl")
+    runs = map(json.loads, path.read_text(encoding="utf-8").splitlines() if path.exists() else [])
+    return [run for run in runs if run["case"] not in set(again)]
+
+
 def main() -> None:
     """Measure and report."""
     import torch
@@ -272,14 +284,12 @@ def main() -> None:
     own = Path(sys.executable)
     peaks = call(own, "benchmarks.operations", ["peak", str(arguments.threads)], arguments.threads)
     hardware = has_bfloat16(torch.device("cpu"))
-    runs, operations = [], {}
-    for name in arguments.cases or (CASES if arguments.full else QUICK_CASES):
+    names = arguments.cases or (CASES if arguments.full else QUICK_CASES)
+    runs = earlier(arguments.out, names) if arguments.add else []
+    for name in names:
         job = make_job(CASES[name], corpus, effort, arguments)
-        job.write(WORK / "count.json")
-        counted = call(own, "benchmarks.operations", ["count", str(WORK / "count.json")], arguments.threads)
-        operations[name] = counted["operations_per_token"]
         runs += run_case(name, job, contenders, effort, hardware)
-    write_report(arguments.out, runs, Facts(text, arguments.threads, arguments.batch_tokens, peaks, operations, effort))
+        write_report(arguments.out, runs, Facts(text, arguments.threads, arguments.batch_tokens, peaks))
     print(arguments.out.with_suffix(".md").read_text(encoding="utf-8"))
 
 

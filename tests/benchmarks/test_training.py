@@ -38,9 +38,13 @@ def job(tmp_path_factory: pytest.TempPathFactory) -> Job:
     return replace(made, model=small, out=str(place / "run"))
 
 
+MEASURED = ("tokens_per_second", "version", "precision", "updates", "tokens_per_update", "parameters")
+
+
 def run(contender: str, number: int, rate: float, **more: object) -> training.Any:
-    facts = {"version": "1", "precision": "float32", "tokens_per_update": 3000.0, "parameters": 10}
-    return {"case": "c", "round": number, "contender": contender, "tokens_per_second": rate, **facts, **more}
+    facts = {"version": "1", "precision": "float32", "updates": 20, "tokens_per_update": 3000.0, "parameters": 10}
+    common = {"case": "c", "made": "today", "warmup": 4, "operations": 4e6}
+    return {**common, "round": number, "contender": contender, "tokens_per_second": rate, **facts, **more}
 
 
 def test_contenders_take_turns() -> None:
@@ -56,8 +60,8 @@ def test_ratios_are_taken_within_rounds() -> None:
 
 
 def test_a_peer_that_fails_is_reported_with_its_reason() -> None:
-    runs = [run("softgaze", 0, 100), {"case": "c", "round": 0, "contender": "sockeye", "error": "no such wheel"}]
-    page = document(runs, Facts("text", 2, 4096, {"float32": 1e9, "bfloat16": 1e9}, {"c": 4e6}, training.QUICK))
+    runs = [run("softgaze", 0, 100), {**run("sockeye", 0, 1), "error": "no such wheel"}]
+    page = document(runs, Facts("text", 2, 4096, {"float32": 1e9, "bfloat16": 1e9}))
     assert "| Sockeye |  |  | — (no such wheel) |" in page
     assert "| softgaze | 1 | float32 | 100 (100–100) | — | 40% | 3,000 | 10 |" in page
 
@@ -80,7 +84,7 @@ def test_the_whole_way_from_the_command_line_to_the_page(tmp_path: Path, monkeyp
             return {"float32": 1e11, "bfloat16": 1e9} if arguments[0] == "peak" else {"operations_per_token": 1e7}
         if module.endswith("sockeye"):
             raise training.UnavailableError("it broke")
-        return {name: value for name, value in run("", 0, 2000).items() if name not in ("case", "round", "contender")}
+        return {name: value for name, value in run("", 0, 2000).items() if name in MEASURED}
 
     monkeypatch.setattr(training, "WORK", tmp_path / "work")
     monkeypatch.setattr(training, "call", answer)
@@ -108,6 +112,10 @@ def test_the_whole_way_from_the_command_line_to_the_page(tmp_path: Path, monkeyp
     assert "| eole | 1 | float32 | 2,000 (2,000–2,000) | 1.00 (1.00–1.00) | 20% |" in page
     assert str(tmp_path) not in page
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 9
+
+    monkeypatch.setattr("sys.argv", [*line, "--add", "--cases", "rnn-luong"])
+    training.main()
+    assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 9  # one case again, the other kept
 
 
 def test_the_meter_counts_whole_updates_after_the_warm_up(job: Job) -> None:

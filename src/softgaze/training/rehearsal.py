@@ -19,7 +19,7 @@ from softgaze.training.memory import peak_memory
 from softgaze.training.prepare import Pairs, prepare
 from softgaze.training.run import RunDirectory
 
-UPDATES = 8  # timed, after two that warm up
+WARM, TIMED = (2, 5.0), (8, 20.0)  # at most so many updates, and none begun after so many seconds
 
 
 def rehearse(config: Config, corpus: Pairs, dev: Pairs | None, device: str, guided: Sequence[Path] = ()) -> str:
@@ -40,13 +40,19 @@ def rehearse(config: Config, corpus: Pairs, dev: Pairs | None, device: str, guid
 def measure_speed(trainer: Trainer) -> float:
     """Target tokens a second over some typical updates."""
     stream = trainer.batches.starting(0)
-    size = trainer.config.training.accumulate
-    for _ in range(2):
-        trainer.update(list(islice(stream, size)))
-    before, start = trainer.progress.tokens, time.perf_counter()
-    for _ in range(UPDATES):
-        trainer.update(list(islice(stream, size)))
-    return (trainer.progress.tokens - before) / (time.perf_counter() - start)
+
+    def work(updates: int, seconds: float) -> float:
+        start = time.perf_counter()
+        for _ in range(updates):
+            trainer.update(list(islice(stream, trainer.config.training.accumulate)))
+            if (took := time.perf_counter() - start) > seconds:
+                break
+        return took
+
+    work(*WARM)
+    before = trainer.progress.tokens
+    took = work(*TIMED)
+    return (trainer.progress.tokens - before) / took
 
 
 def largest_batch(trainer: Trainer) -> Batch:
