@@ -139,7 +139,7 @@ def test_tones_are_learnt_in_seconds_and_read_from_left_to_right(tmp_path):
     assert numpy.mean(numpy.concatenate(steps) > 0) > 0.95  # the middle of the look moves on with every tone
 
 
-SPLITS = (("train", 500), ("dev", 40))
+SPLITS = (("train", 1000), ("dev", 40))
 TONES = small(
     model={"options": {"width": 64, "encoder": "frames", "encoder_layers": 2, "dropout": 0.0}},
     training={
@@ -150,6 +150,6 @@ TONES = small(
         "label_smoothing": 0.0,
         "average": 0,
     },
-    validation={"every": 300, "sentences": 20},
-    budget={"steps": 300},
+    validation={"every": 200, "sentences": 10},
+    budget={"steps": 200},
 )

@@ -16,7 +16,7 @@ PICTURES, STEPS, SHOWN = 10_000, 1500, 3
 # Found on the development pictures (docs/log.md): what two cores learn in less than four minutes.
 MODEL = {"decoder": "rnn", "encoder": "cnn", "width": 128, "dropout": 0.0}
 TRAINING = {
-    "batch_tokens": 8192,
+    "batch_tokens": 4096,
     "learning_rate": 2e-3,
     "warmup": 150,
     "schedule": "cosine",

@@ -63,6 +63,7 @@ class Convolutions(nn.Module):
     def forward(self, values: Tensor, real: Tensor, watch: Watch | None = None) -> Tensor:
         """(B, S, W) -> (B, S, D)."""
         picture = whole(bright(values, self.norm.weight.dtype))
+        picture = picture.contiguous(memory_format=torch.channels_last)  # a fifth less time on a CPU
         for halve, norm in zip(self.halvings, self.norms, strict=True):
             picture = F.relu(norm(halve(picture)))
         for layer in self.layers:
@@ -122,7 +123,7 @@ class Frames(nn.Module):
     def __init__(self, item_width: int, width: int, layers: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.norm, self.project = nn.LayerNorm(item_width), nn.Linear(item_width, width)
-        self.positions = Sinusoidal(width, width, 0)
+        self.positions, self.last_norm = Sinusoidal(width, width, 0), nn.LayerNorm(width)
         self.layers = nn.ModuleList(ConvolutionLayer(width, KERNEL, 1, dropout) for _ in range(layers))
 
     def forward(self, values: Tensor, real: Tensor, watch: Watch | None = None) -> Tensor:
@@ -132,7 +133,8 @@ class Frames(nn.Module):
         vectors = self.positions.add(vectors, places)
         for layer in self.layers:
             vectors = layer(vectors, real[:, 0, 0, :, None].to(vectors.dtype))
-        return vectors
+        normed: Tensor = self.last_norm(vectors)
+        return normed
 
 
 class Frozen(nn.Module):
