@@ -108,7 +108,8 @@ def test_a_vision_transformer_is_read_from_its_directory(hugging_face):
     assert shape_of(path) == Shape(8, 4, 3)
     found = backbone(path).of_patches(torch.full((1, 4, 48), 255, dtype=torch.uint8))
     assert found.tolist() == [[[1.0] * 3] * 4]  # without the token of the class
-    assert all(options == {"local_files_only": True} for _, options in asked)
+    assert all(options["local_files_only"] for _, options in asked)
+    assert asked[-1][1]["use_safetensors"]
 
 
 def test_its_reader_comes_back_without_asking_the_network(hugging_face, tmp_path):

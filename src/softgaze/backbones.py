@@ -125,11 +125,11 @@ def hugging_face_shape(path: Path) -> Shape:
 
 def hugging_face(path: Path) -> Backbone:
     """A vision Transformer, from its directory."""
-    shape, network = hugging_face_shape(path), opened(path, "AutoModel")
+    shape, network = hugging_face_shape(path), opened(path, "AutoModel", use_safetensors=True)  # never a pickle
     return Backbone(getattr(network, "vision_model", network), shape, last_patches)
 
 
-def opened(path: Path, kind: str) -> Any:
+def opened(path: Path, kind: str, **options: Any) -> Any:
     """What `transformers` makes of a directory, or one line that says why it makes nothing."""
     if not path.is_dir():
         raise DataError(f"{path}: is neither an encoder we know (cnn, patches, efficientnet) nor a model's directory")
@@ -137,7 +137,7 @@ def opened(path: Path, kind: str) -> Any:
     import transformers
 
     try:
-        return getattr(transformers, kind).from_pretrained(str(path), local_files_only=True)
+        return getattr(transformers, kind).from_pretrained(str(path), local_files_only=True, **options)
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read as a Hugging Face model: {' '.join(str(error).split())}") from error
 
