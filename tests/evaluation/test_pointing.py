@@ -20,7 +20,7 @@ def test_the_mass_of_the_words_own_row_counts():
 
 def test_the_mean_of_many_words():
     found = average([Pointed(1.0, 0.5), Pointed(0.5, 0.1)])
-    assert (found.mass, found.chance, found.count) == pytest.approx((0.75, 0.3, 2))
+    assert (found.mass, found.chance, found.nouns) == pytest.approx((0.75, 0.3, 2))
     assert "75.0%" in str(found)
     assert "chance 30.0%" in str(found)
     assert average([]) is None

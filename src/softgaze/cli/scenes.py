@@ -41,10 +41,10 @@ def learn_scenes(out: Path, steps: int, pictures: int, seed: int) -> None:
         scenes.write(data, pictures, seed)
     typer.echo(f"{pictures:,} pictures of coloured shapes and their captions are in {data}\n")
     reader = Pictures(scenes.SIDE, scenes.SIDE // 16)
-    albums = [
+    learnt, dev = (
         Album(data / "images", path, read(data / "images", path), reader)
         for path in (data / f"{part}.en.csv" for part in ("train", "dev"))
-    ]
+    )
     settings = validated(
         {
             "model": {"arch": "captioner", "options": MODEL},
@@ -56,7 +56,7 @@ def learn_scenes(out: Path, steps: int, pictures: int, seed: int) -> None:
     )
     listener = listener_for(model)
     try:
-        train(settings, *albums, model, listener=listener)
+        train(settings, learnt, dev, model, listener=listener)
     except Interrupted as stopped:
         typer.echo(f"softgaze: {stopped}", err=True)
         raise typer.Exit(stopped.exit_code) from None

@@ -12,10 +12,10 @@ class Pointed(NamedTuple):
 
     mass: float  # the share of the look that lies in the right boxes
     chance: float  # the share of the picture that they cover: what a look gets that is the same everywhere
-    count: int = 1  # words
+    nouns: int = 1
 
     def __str__(self) -> str:
-        return f"{self.mass:.1%} of the look of {self.count:,} nouns lies in the right box (chance {self.chance:.1%})"
+        return f"{self.mass:.1%} of the look of {self.nouns:,} nouns lies in the right box (chance {self.chance:.1%})"
 
 
 def pointed(attention: Attention, word: int, boxes: Sequence[Box]) -> Pointed:
