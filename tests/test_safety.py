@@ -52,7 +52,7 @@ def test_no_module_executes_what_a_file_says(path):
     source = path.read_text(encoding="utf-8")
     found = [each for each in misdeeds(source) if not each.endswith(f"uses {PERMITTED.get(path.name)}")]
     assert found == []
-    assert source.count("torch.load") == source.count("weights_only=True)")
+    assert path.name not in PERMITTED or source.count("torch.load(") == source.count("weights_only=True)")
 
 
 @pytest.mark.parametrize(
