@@ -67,10 +67,10 @@ class Attention:
             raise ValueError("weights are numbers from 0 up, and some of these are negative, infinite or no number")
         stack = stack.reshape((1,) * (4 - stack.ndim) + stack.shape)  # (L, H, T, S)
         norms: Array = numpy.ones((*stack.shape[:2], stack.shape[3]), dtype=numpy.float32)
-        looked_at = Side.plain(source) if source is not None else Side.cells(*(grid or (0, 0)))
+        side = Side.plain(cell_names(*grid), grid) if grid else Side.plain(source or ())
         parts = (Part(Stack(stack, norms)),)
         given = tuple(map(float, chances))
-        return cls(Recording(looked_at, Side.plain(target), parts, photo=photo, chances=given), View())
+        return cls(Recording(side, Side.plain(target), parts, photo=photo, chances=given), View())
 
     # --- what is shown
 
@@ -130,7 +130,8 @@ class Attention:
     @property
     def grid(self) -> tuple[int, int] | None:
         """Rows and columns of the picture that is looked at; None where it is no picture, or looks at itself."""
-        return self.recording.source.grid if self.view.kind == "cross" else None
+        grid = self.recording.source.grid
+        return (grid[0], grid[1]) if grid and self.view.kind == "cross" else None
 
     def tile(self, word: str | int) -> Matrix:
         """Where one output word looked on the grid, (rows, columns)."""
@@ -345,11 +346,15 @@ class Attention:
         return text
 
     def to_html(self, path: str | Path | None = None, **options: Any) -> str:
-        """A page to play with, offline; written to `path` if given. The options are those of `gaze.page.page`."""
+        """A page to play with, offline; written to `path` if given. The options are those of `gaze.page.page`.
+
+        Where columns lie on a photo, it is that of `gaze.photo_page.photo_page`.
+        """
         from softgaze.files import write_text
         from softgaze.gaze.page import page
+        from softgaze.gaze.photo_page import photo_page
 
-        text = page(self, **options)
+        text = page(self, **options) if self.grid is None else photo_page([self], **options)
         if path is not None:
             write_text(Path(path), text)
         return text
@@ -388,6 +393,11 @@ class Attention:
 
     def __repr__(self) -> str:
         return f"<Attention {len(self.target)} × {len(self.source)}: {self.shows}>"
+
+
+def cell_names(rows: int, columns: int) -> list[str]:
+    """What the cells of a grid are called, row by row: by row and column from 1."""
+    return [f"{row},{column}" for row in range(1, rows + 1) for column in range(1, columns + 1)]
 
 
 def gathered(pieces: Matrix, rows: Sequence[Label], columns: Sequence[Label]) -> Matrix:

@@ -110,17 +110,11 @@ def from_record(record: dict[str, Any]) -> Attention:
     if record["format"] != FORMAT:
         raise DataError(f"its format is {record['format']!r}, and this version reads {FORMAT!r}")
     stored = record["recording"]
-    source, target = (read_side(stored[side]) for side in ("source", "target"))
+    source, target = (Side(**{name: tuple(own) for name, own in stored[side].items()}) for side in ("source", "target"))
     parts = tuple(Part(*(unpacked(part[kind]) for kind in ("cross", "encoder", "decoder"))) for part in stored["parts"])
     choice = Choice.from_dict(record["choice"]) if record["choice"] else None
     recording = Recording(source, target, parts, **extras(stored))
     return Attention(recording, View(**record["view"]), choice)
-
-
-def read_side(stored: dict[str, Any]) -> Side:
-    """Lists as tuples; only a picture has a grid."""
-    lists: dict[str, Any] = {name: None if own is None else tuple(own) for name, own in stored.items()}
-    return Side(**lists)
 
 
 def extras(stored: dict[str, Any]) -> dict[str, Any]:

@@ -5,8 +5,9 @@ without spaces has no such words; there the pieces stand for themselves. Knows n
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
+from math import prod
 from string import punctuation
 from typing import NamedTuple
 from unicodedata import category
@@ -40,15 +41,15 @@ class Side:
     pieces: tuple[str, ...]
     word_of: tuple[int, ...]  # for each piece, the number of its word
     words: tuple[str, ...]
-    grid: tuple[int, int] | None = None  # rows and columns of a picture whose cells, row by row, are the words
+    grid: tuple[int, ...] = ()  # rows and columns of a picture whose cells, row by row, are the words
 
     def __post_init__(self) -> None:
         if len(self.pieces) != len(self.word_of):
             raise ValueError(f"{len(self.pieces)} pieces cannot belong to {len(self.word_of)} words")
         if any(not NO_WORD <= word < len(self.words) for word in self.word_of):
             raise ValueError(f"pieces belong to words from 0 to {len(self.words) - 1}")
-        if self.grid is not None and self.grid[0] * self.grid[1] != len(self.words):
-            raise ValueError(f"a grid of {self.grid[0]}×{self.grid[1]} does not have {len(self.words)} cells")
+        if self.grid and (len(self.grid) != 2 or prod(self.grid) != len(self.words)):
+            raise ValueError(f"a grid of {'×'.join(map(str, self.grid))} does not have {len(self.words)} cells")
 
     @classmethod
     def of(cls, text: str, parts: Sequence[Sequence[str]]) -> "Side":
@@ -63,19 +64,12 @@ class Side:
         return cls(tuple(all_pieces), tuple(numbers), tuple(words))
 
     @classmethod
-    def plain(cls, words: Sequence[str]) -> "Side":
+    def plain(cls, words: Sequence[str], grid: tuple[int, ...] = ()) -> "Side":
         """Words that are their own pieces; an END mark among them is known as one."""
         marks = [word in (BEGIN_MARK, END_MARK) for word in words]
         numbers = [NO_WORD if mark else place - sum(marks[:place]) for place, mark in enumerate(marks)]
-        return cls(
-            tuple(words), tuple(numbers), tuple(word for word, mark in zip(words, marks, strict=True) if not mark)
-        )
-
-    @classmethod
-    def cells(cls, rows: int, columns: int) -> "Side":
-        """A picture in so many cells, called by row and column from 1, and nothing else."""
-        names = [f"{row},{column}" for row in range(1, rows + 1) for column in range(1, columns + 1)]
-        return replace(cls.plain(names), grid=(rows, columns))
+        spoken = tuple(word for word, mark in zip(words, marks, strict=True) if not mark)
+        return cls(tuple(words), tuple(numbers), spoken, grid)
 
     @property
     def text(self) -> str:
