@@ -4,9 +4,9 @@ import numpy
 
 from softgaze.data.boxes import Box, coverage
 from softgaze.data.images import WHOLE, Size, encode_image
+from softgaze.data.photo import Photo
 from softgaze.data.scenes import caption, draw, scene
 from softgaze.gaze import Attention
-from softgaze.gaze.photo import Photo
 from softgaze.gaze.words import END_MARK
 
 

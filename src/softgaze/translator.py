@@ -4,6 +4,7 @@ Text longer than the model was trained for is split, translated in parts and joi
 file does not import torch; `load` does.
 """
 
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -99,11 +100,11 @@ class Translation:
 
     @cached_property
     def attention(self) -> "Attention | None":
-        """Where each word looked; recorded when first asked for, which changes nothing.
+        """Where each word looked, on the picture if it is one; recorded when first asked for, which changes nothing.
 
         None where nothing looked at anything: empty text, or a model without attention (arch rnn).
         """
-        return self.asked().attentions([self])[0]
+        return self.asked().attention(self)
 
     @cached_property
     def beam(self) -> "Beam":
@@ -345,8 +346,25 @@ class Translator:
         return Translator(self.bundle, self.engine, by_influence(self.aligner().forward, pairs), full=self.full)
 
     def attention(self, translation: Translation) -> "Attention | None":
-        """Where a translation looked: the model is run once more over its own output, and only watches."""
-        return self.attentions([translation])[0]
+        """Where a translation looked: the model is run once more over its own output, and only watches.
+
+        A look at a picture comes with its photo, and with how sure the model was of each word.
+        """
+        [attention] = self.attentions([translation])
+        photo = self.bundle.tokenizers.source.photo(translation.source)
+        if attention is None or photo is None:
+            return attention
+        recording = replace(attention.recording, photo=photo, chances=self.chances(translation))
+        return replace(attention, recording=recording)
+
+    def chances(self, translation: Translation) -> tuple[float, ...]:
+        """The probability of each subword that was written, with the END of each part."""
+        from softgaze.gaze.influence import log_probabilities
+
+        tokenizers = self.bundle.tokenizers
+        parts = passage_of(translation, tokenizers.source).parts
+        asked = [part._replace(target=(*part.target, END)) for part in parts]
+        return tuple(math.exp(each) for found in log_probabilities(self.eyes, tokenizers, asked) for each in found)
 
     def attentions(self, translations: Sequence[Translation]) -> "list[Attention | None]":
         """The same for many, batched. What was changed by `what_if` is shown as it was before: layer, head and all."""

@@ -20,6 +20,7 @@ import numpy.typing
 
 from softgaze.data.features import read_features
 from softgaze.data.images import Picture, centre_square, read_image
+from softgaze.data.photo import Photo, photo_of
 from softgaze.data.sound import Mel
 from softgaze.errors import DataError, UsageError, did_you_mean
 
@@ -83,6 +84,10 @@ class Reader(ABC):
 
     def grid(self, items: Sequence[Any]) -> tuple[int, int] | None:
         """Rows and columns that the items stand in; None if they stand in a line."""
+        return None
+
+    def photo(self, source: str) -> Photo | None:
+        """What a look at the source is drawn on; None where it is no picture."""
         return None
 
     @abstractmethod
@@ -215,6 +220,10 @@ class Pictures(FileReader):
     def picture(self, path: str | Path) -> Picture:
         """As the model sees it: the square in the middle."""
         return read_image(Path(path), centre_square(self.side))
+
+    def photo(self, source: str) -> Photo:
+        """All of it, and which part the model sees."""
+        return photo_of(Path(source), centre_square(self.side))
 
     def read(self, paths: Sequence[Path], complain: Complain) -> Iterator[Array | None]:
         """The patches of each."""

@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 
+from softgaze.data.photo import Photo
 from softgaze.errors import did_you_mean
 from softgaze.gaze.alignment import Alignment
-from softgaze.gaze.photo import Photo
 from softgaze.gaze.recording import Array, Matrix, Part, Recording, Stack, shares
 from softgaze.gaze.view import KINDS, Choice, View
 from softgaze.gaze.words import WORD_START, Label, Side, named

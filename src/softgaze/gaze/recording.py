@@ -10,7 +10,7 @@ from typing import Any
 import numpy
 import numpy.typing
 
-from softgaze.gaze.photo import Photo
+from softgaze.data.photo import Photo
 from softgaze.gaze.view import KINDS, View
 from softgaze.gaze.words import Side
 

@@ -15,10 +15,10 @@ from typing import Any
 
 import numpy
 
+from softgaze.data.photo import Photo
 from softgaze.errors import DataError
 from softgaze.gaze.attention import Attention
 from softgaze.gaze.lettering import escaped
-from softgaze.gaze.photo import Photo
 from softgaze.gaze.recording import Array, Part, Recording, Stack
 from softgaze.gaze.view import KINDS, Choice, View
 from softgaze.gaze.words import Side

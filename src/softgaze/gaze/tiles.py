@@ -14,11 +14,11 @@ from itertools import pairwise
 
 import numpy
 
+from softgaze.data.photo import Photo
 from softgaze.gaze.attention import Attention
 from softgaze.gaze.colours import BLACK, FAINT, INK, LINE, WHITE
 from softgaze.gaze.drawing import element, picture, text, written
 from softgaze.gaze.lettering import cut, isolated, width_of, wrapped
-from softgaze.gaze.photo import Photo
 from softgaze.gaze.recording import Matrix
 from softgaze.gaze.sheet import MARGIN, NOTE, NOTE_LINE, PAD
 from softgaze.gaze.stored import svg_element

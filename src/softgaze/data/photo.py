@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from softgaze.data.boxes import Box
-from softgaze.data.images import WHOLE, Framing, Size, at_most, encode_image, read_image
+from softgaze.data.images import WHOLE, Frame, Framing, Size, at_most, encode_image, read_image, untouched
 
 LONGEST = 640  # pixels of a photo's side in a page: sharp enough to see, small enough to send
 MEDIA = ("image/jpeg", "image/png")
@@ -50,7 +50,7 @@ class Photo:
         return cls(image, str(stored["media"]), Size(width, height), Box(*map(float, stored["crop"])))
 
 
-def photo_of(path: Path, crop: Box = WHOLE) -> Photo:
-    """A photo on disk, small enough for a page; `crop` is what the model saw of it."""
+def photo_of(path: Path, frame: Frame = untouched) -> Photo:
+    """A photo on disk, small enough for a page; `frame` says which part of it the model sees."""
     pixels, framing = read_image(path, at_most(LONGEST))
-    return Photo(*encode_image(pixels), framing.photo, crop)
+    return Photo(*encode_image(pixels), framing.photo, frame(framing.photo).crop)

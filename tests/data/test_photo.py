@@ -11,7 +11,7 @@ from PIL import Image
 
 from softgaze.data.boxes import Box
 from softgaze.data.images import Size, write_image
-from softgaze.gaze.photo import LONGEST, Photo, photo_of
+from softgaze.data.photo import LONGEST, Photo, photo_of
 
 EDGES = st.floats(0, 1)
 
