@@ -1,7 +1,6 @@
-"""`softgaze evaluate --images … --captions …`: caption a test set and score it. Knows files and printing, not scores."""
+"""`softgaze evaluate --images … --captions …`: caption a test set and score it. Knows files, not scores."""
 
-from collections.abc import Sequence
-from itertools import batched
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -13,8 +12,11 @@ from softgaze.cli.folders import Complaints, Folders
 if TYPE_CHECKING:
     from softgaze.data.captions import Captioned
     from softgaze.data.coco import Labelled
+    from softgaze.evaluation.captioning import CaptionScores
     from softgaze.evaluation.pointing import Pointed
     from softgaze.translator import Translation, Translator
+
+    Labels = dict[str, tuple[Labelled, ...]]
 
 
 class Test(NamedTuple):
@@ -22,7 +24,11 @@ class Test(NamedTuple):
 
     entries: "list[Captioned]"
     found: "list[Translation]"
-    seconds: float
+    seconds: float = 0.0
+
+    def part(self, start: int, end: int) -> "Test":
+        """Some of them."""
+        return Test(self.entries[start:end], self.found[start:end])
 
 
 def evaluate_captions(
@@ -38,6 +44,7 @@ def evaluate_captions(
     """Caption every file of a folder, and compare with what people wrote."""
     from softgaze.cli.caption import captioner
     from softgaze.data.captions import survey
+    from softgaze.evaluation.speed import speed_of
 
     folder, captions = given(folders)
     complaints = Complaints()
@@ -47,10 +54,15 @@ def evaluate_captions(
     check_kind(translator, model, folders)
     test = captioned(translator, entries, complaints, beam=beam, batch_tokens=batch_tokens)
     complaints.conclude()
-    look = None if labelled is None else pointing(translator, test, folder, labelled)
     told = {"model": str(model), "folder": str(folder), "captions": str(captions), "beam": beam}
-    show({**told, "device": str(translator.device)}, scored(translator, test), look, boxes, as_json)
+    result = Result(
+        {**told, "device": str(translator.device)},
+        score(translator, test),
+        speed_of(test.found, test.seconds),
+        pointing(translator, test, folder, labelled) if labelled is not None else None,
+    )
     write(output, folder, test)
+    typer.echo(result.as_json() if as_json else "\n".join(result.lines(is_pointing=boxes is not None)))
 
 
 # --- in ---------------------------------------------------------------------------------------------------------
@@ -75,7 +87,7 @@ def check_kind(translator: "Translator", model: Path, folders: Folders) -> None:
         raise UsageError(f"{model} was trained on {option} DIR, and its test is of the same kind")
 
 
-def read_labels(boxes: Path | None, captions: Path) -> "dict[str, tuple[Labelled, ...]] | None":
+def read_labels(boxes: Path | None, captions: Path) -> "Labels | None":
     """Where things are in each picture; if the file does not list the pictures, that of the captions must."""
     from softgaze.data.coco import read_boxes, read_record
 
@@ -89,74 +101,80 @@ def captioned(translator: "Translator", entries: "Sequence[Captioned]", complain
     from softgaze.cli.translate import progress
     from softgaze.errors import DataError
 
-    reader, kept, found, began = translator.bundle.tokenizers.source, [], [], perf_counter()
+    reader = translator.bundle.tokenizers.source
+    test, began = Test([], []), perf_counter()
     with progress(len(entries), noun="files") as advance:
-        for some in batched(entries, reader.together):
+        for start in range(0, len(entries), reader.together):
+            some = entries[start : start + reader.together]
             read = reader.survey([str(entry.image) for entry in some], complaints)
             readable = [entry for entry, items in zip(some, read, strict=True) if items is not None]
             names = [str(entry.image) for entry in readable]
-            found += translator.translate_lines(names, progress=advance, **options)
-            kept += readable
-    if not kept:
+            test.entries.extend(readable)
+            test.found.extend(translator.translate_lines(names, progress=advance, **options))
+    if not test.found:
         raise DataError(f"none of the {len(entries):,} files with captions could be read")
-    return Test(kept, found, perf_counter() - began)
+    return test._replace(seconds=perf_counter() - began)
 
 
 # --- scores -----------------------------------------------------------------------------------------------------
 
 
-def scored(translator: "Translator", test: Test) -> dict[str, Any]:
-    """Against all references, and how fast."""
+def score(translator: "Translator", test: Test) -> "CaptionScores":
+    """Against all references."""
     from softgaze.evaluation.captioning import score_captions
-    from softgaze.evaluation.speed import speed_of
 
     language = translator.bundle.description.target_language
     references = [entry.captions for entry in test.entries]
-    scores = score_captions([each.text for each in test.found], references, language=language)
-    return {"scores": scores, "speed": speed_of(test.found, test.seconds)}
+    return score_captions([each.text for each in test.found], references, language=language)
 
 
-def pointing(
-    translator: "Translator", test: Test, folder: Path, labelled: "dict[str, tuple[Labelled, ...]]"
-) -> "Pointed | None":
+def pointing(translator: "Translator", test: Test, folder: Path, labelled: "Labels") -> "Pointed | None":
     """Over all nouns that name what is in the picture, and in what the model saw of it."""
-    from softgaze.errors import UsageError
-    from softgaze.evaluation.pointing import average, label_mentions, seen_mentions
+    from softgaze.evaluation.pointing import average
 
-    places, pairs = [], list(zip(test.entries, test.found, strict=True))
-    for some in batched(pairs, translator.bundle.tokenizers.source.together):
-        looks = translator.attentions([found for _, found in some])
-        for (entry, found), attention in zip(some, looks, strict=True):
-            own = labelled.get(entry.image.relative_to(folder).as_posix(), ())
-            mentions = label_mentions(found.text, own)
-            photo = translator.bundle.tokenizers.source.photo(str(entry.image)) if mentions else None
-            if attention is not None and photo is not None:
-                places += seen_mentions(attention, photo, mentions)
-    if not labelled:
-        raise UsageError("--boxes holds no box")
-    return average(places)
+    together = translator.bundle.tokenizers.source.together
+    found: list[Pointed] = []
+    for start in range(0, len(test.found), together):
+        found += points(translator, test.part(start, start + together), folder, labelled)
+    return average(found)
+
+
+def points(translator: "Translator", test: Test, folder: Path, labelled: "Labels") -> "Iterator[Pointed]":
+    """Of each noun of a few captions."""
+    from softgaze.evaluation.pointing import label_mentions, seen_mentions
+
+    looks = translator.attentions(test.found)
+    for entry, found, attention in zip(test.entries, test.found, looks, strict=True):
+        mentions = label_mentions(found.text, labelled.get(entry.image.relative_to(folder).as_posix(), ()))
+        photo = translator.bundle.tokenizers.source.photo(str(entry.image)) if mentions else None
+        if attention is not None and photo is not None:
+            yield from seen_mentions(attention, photo, mentions)
 
 
 # --- out --------------------------------------------------------------------------------------------------------
 
 
-def show(
-    told: dict[str, Any], found: dict[str, Any], look: "Pointed | None", boxes: Path | None, as_json: bool
-) -> None:
-    """Print the result."""
-    import json
+class Result(NamedTuple):
+    """What was found out."""
 
-    scores, speed = found["scores"], found["speed"]
-    if as_json:
-        record = {**told, **scores.to_dict(), "speed": speed, "pointing": look and look._asdict()}
-        typer.echo(json.dumps(record, ensure_ascii=False, indent=2))
-        return
-    for line in scores.lines():
-        typer.echo(line)
-    if boxes is not None:
-        typer.echo(f"{'pointing':<8} {look or 'no noun of a caption names what has a box'}")
-    rate = f"{speed['sentences_per_second']:,.1f} files/s ({told['device']}, beam {told['beam']})"
-    typer.echo(f"{'speed':<8} {rate}")
+    told: dict[str, Any]  # of what, and how
+    scores: "CaptionScores"
+    speed: dict[str, float]
+    pointing: "Pointed | None"
+
+    def as_json(self) -> str:
+        """One object."""
+        import json
+
+        look = self.pointing and self.pointing._asdict()
+        record = {**self.told, **self.scores.to_dict(), "speed": self.speed, "pointing": look}
+        return json.dumps(record, ensure_ascii=False, indent=2)
+
+    def lines(self, *, is_pointing: bool) -> list[str]:
+        """For a terminal."""
+        pointing = f"{'pointing':<8} {self.pointing or 'no noun of a caption names what has a box'}"
+        rate = f"{self.speed['sentences_per_second']:,.1f} files/s ({self.told['device']}, beam {self.told['beam']})"
+        return [*self.scores.lines(), *([pointing] if is_pointing else []), f"{'speed':<8} {rate}"]
 
 
 def write(path: Path | None, folder: Path, test: Test) -> None:

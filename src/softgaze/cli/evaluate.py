@@ -53,7 +53,7 @@ def evaluate(
     ] = None,
     boxes: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="COCO's JSON of where things are: does it look at what it names?"),
+        typer.Option(metavar="FILE", help="COCO's JSON of boxes: does it look at what it names?"),
     ] = None,
     by_length: Annotated[
         bool, typer.Option("--by-length", help="BLEU and chrF by source length, with 95 % bands.")
@@ -115,9 +115,9 @@ def evaluate(
 
     folders = Folders(images, features, captions)
     if folders.given or boxes is not None:
-        others = {"--test": test, "--by-length": by_length or None, "--edges": edges, "--against": against}
-        others |= {"--attention": attention or None, "--gold": gold, "--gold-base": gold_base, "--report": report}
-        refuse("captions", others)
+        pairs_only = {"--test": test, "--by-length": by_length or None, "--edges": edges, "--against": against}
+        looks = {"--attention": attention or None, "--gold": gold, "--gold-base": gold_base, "--report": report}
+        refuse("captions", {**pairs_only, **looks})
         evaluate_captions(model, folders, boxes, beam, as_json, output, batch_tokens, device)
         return
     if test is None:

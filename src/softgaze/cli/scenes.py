@@ -1,6 +1,6 @@
 """`softgaze quickstart --images`: the built-in pictures from drawing to pointing."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -88,22 +88,16 @@ def report(found: "Sequence[Translation]", shown: "Sequence[Scene]") -> str:
 
 
 def nouns_point(found: "Sequence[Translation]", shown: "Sequence[Scene]") -> "Pointed | None":
-    """The mean over all nouns that are said where the reference says them."""
-    from softgaze.evaluation.pointing import average
+    """The mean over all nouns that name what is there in their turn."""
+    from softgaze.evaluation.pointing import average, pointed, scene_mentions
 
-    return average(each for translation, scene in zip(found, shown, strict=True) for each in points(translation, scene))
-
-
-def points(translation: "Translation", scene: "Scene") -> "Iterator[Pointed]":
-    """How each noun of one caption points."""
-    from softgaze.data.scenes import caption, draw
-    from softgaze.evaluation.pointing import pointed
-
-    said, wanted = translation.text.split(), caption(scene)
-    right = wanted.text.split()
-    for noun, box in zip(wanted.nouns, draw(scene).boxes, strict=True):
-        if said[noun : noun + 1] == right[noun : noun + 1] and translation.attention is not None:
-            yield pointed(translation.attention, noun, [box])
+    looks = found[0].asked().attentions(found) if found else []
+    return average(
+        pointed(look, word, boxes)
+        for each, look, scene in zip(found, looks, shown, strict=True)
+        if look is not None
+        for word, boxes in scene_mentions(scene, each.text)
+    )
 
 
 def next_steps(model: Path, data: Path) -> str:

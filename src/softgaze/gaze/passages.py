@@ -5,7 +5,7 @@ Knows nothing of torch: an engine without it is asked in the same words.
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import islice, pairwise
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -62,8 +62,8 @@ class Passage:
         pieces = [reader.pieces(part.source) for part in self.parts]
         if reader.spells:
             return Side.of(self.source, pieces)
-        grids = [reader.grid(part.source) for part in self.parts]
-        return replace(Side.plain([name for names in pieces for name in names]), grid=grids[0] if grids else None)
+        grids = [reader.grid(part.source) or () for part in self.parts]
+        return Side.plain([name for names in pieces for name in names], *grids)
 
 
 def check_places(passage: Passage, places: int | None) -> None:
