@@ -402,9 +402,15 @@ def cell_names(rows: int, columns: int) -> list[str]:
 
 def gathered(pieces: Matrix, rows: Sequence[Label], columns: Sequence[Label]) -> Matrix:
     """Maps (…, Q, K) of pieces as (…, rows, columns): rows averaged over their pieces, columns summed."""
-    member = membership(rows, pieces.shape[-2])
-    member = member / numpy.maximum(member.sum(axis=1, keepdims=True), 1)
-    found: Matrix = member @ pieces @ membership(columns, pieces.shape[-1]).T
+    found = summed(summed(pieces, columns).swapaxes(-1, -2), rows)
+    return (found / [max(len(row.places), 1) for row in rows]).swapaxes(-1, -2)
+
+
+def summed(values: Matrix, labels: Sequence[Label]) -> Matrix:
+    """(…, places) as (…, labels): what belongs to a label is added up."""
+    owners = [number for number, label in enumerate(labels) for _ in label.places]
+    found: Matrix = numpy.zeros((*values.shape[:-1], len(labels)))
+    numpy.add.at(found, (..., owners), values[..., [place for label in labels for place in label.places]])
     return found
 
 
@@ -415,14 +421,6 @@ def mutual(weights: Matrix) -> Matrix:
     """
     found: Matrix = shares(weights) * shares(weights.swapaxes(-1, -2)).swapaxes(-1, -2)
     return found
-
-
-def membership(labels: Sequence[Label], size: int) -> Matrix:
-    """(labels, size) with 1 where a place belongs to a label."""
-    member = numpy.zeros((len(labels), size))
-    for row, label in enumerate(labels):
-        member[row, list(label.places)] = 1
-    return member
 
 
 def sharpest(recording: Recording) -> View:

@@ -7,6 +7,7 @@ without spaces has no such words; there the pieces stand for themselves. Knows n
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
 from math import prod
 from string import punctuation
 from typing import NamedTuple
@@ -67,7 +68,8 @@ class Side:
     def plain(cls, words: Sequence[str], grid: tuple[int, ...] = ()) -> "Side":
         """Words that are their own pieces; an END mark among them is known as one."""
         marks = [word in (BEGIN_MARK, END_MARK) for word in words]
-        numbers = [NO_WORD if mark else place - sum(marks[:place]) for place, mark in enumerate(marks)]
+        number = count()
+        numbers = [NO_WORD if mark else next(number) for mark in marks]
         spoken = tuple(word for word, mark in zip(words, marks, strict=True) if not mark)
         return cls(tuple(words), tuple(numbers), spoken, grid)
 
@@ -87,21 +89,24 @@ class Side:
 
     def whole_words(self) -> list[Label]:
         """A label for each word, in order, with the marks where they stand."""
-        labels, done = [], 0
+        labels, done, every = [], 0, self.places_of_words()
         last = max((place for place, word in enumerate(self.word_of) if word != NO_WORD), default=-1)
         for place, word in enumerate(self.word_of):
             ends = self.pieces[place] == END_MARK and place > last  # words without a piece stand before it, too
             upto = len(self.words) if ends else word + 1
-            labels += [self.whole_word(number) for number in range(done, upto)]
+            labels += every[done:upto]
             done = max(done, upto)
             if word == NO_WORD:
                 labels.append(Label(self.pieces[place], None, (place,)))
-        return labels + [self.whole_word(number) for number in range(done, len(self.words))]
+        return labels + every[done:]
 
-    def whole_word(self, number: int) -> Label:
-        """One word with all its pieces."""
-        places = tuple(place for place, word in enumerate(self.word_of) if word == number)
-        return Label(self.words[number], number, places)
+    def places_of_words(self) -> list[Label]:
+        """Each word with all its pieces; a sound may have thousands."""
+        places: list[list[int]] = [[] for _ in self.words]
+        for place, word in enumerate(self.word_of):
+            if word != NO_WORD:
+                places[word].append(place)
+        return [Label(text, word, tuple(places[word])) for word, text in enumerate(self.words)]
 
     @cached_property
     def core_of(self) -> tuple[int, ...]:
