@@ -96,8 +96,8 @@ def label_mentions(text: str, labelled: Sequence[Labelled]) -> list[Mention]:
 
 def naming(words: Sequence[str], name: str) -> list[int]:
     """Where a kind of thing is named: by the last word of its name or of its plural, or by another word for it."""
-    names = [name, f"{name}s", f"{name}es", *ALSO_CALLED.get(name, "").split()]
-    forms = [each.split() for each in names]
+    name = name.lower()
+    forms = [each.split() for each in (name, f"{name}s", f"{name}es", *ALSO_CALLED.get(name, "").split())]
     return [
         end - 1
         for end in range(1, len(words) + 1)
