@@ -408,9 +408,9 @@ def gathered(pieces: Matrix, rows: Sequence[Label], columns: Sequence[Label]) ->
 
 def summed(values: Matrix, labels: Sequence[Label]) -> Matrix:
     """(…, places) as (…, labels): what belongs to a label is added up."""
-    owners = [number for number, label in enumerate(labels) for _ in label.places]
+    owners: Any = (..., [number for number, label in enumerate(labels) for _ in label.places])
     found: Matrix = numpy.zeros((*values.shape[:-1], len(labels)))
-    numpy.add.at(found, (..., owners), values[..., [place for label in labels for place in label.places]])
+    numpy.add.at(found, owners, values[..., [place for label in labels for place in label.places]])
     return found
 
 

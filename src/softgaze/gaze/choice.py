@@ -44,8 +44,8 @@ class Looker:
 
     @cached_property
     def can_look(self) -> bool:
-        """Whether the model looks at its source at all: found by trying."""
-        return "cross" in self.recordings([("a", "a")])[0].kinds
+        """Whether the model looks at its source at all: found by trying; who reads no text cannot do without."""
+        return not self.tokenizers.source.spells or "cross" in self.recordings([("a", "a")])[0].kinds
 
     def describe(self) -> str:
         """Which map links are made of, and why; nothing where none was chosen for all sentences."""
