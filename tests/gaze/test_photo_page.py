@@ -41,9 +41,11 @@ def click_cell(page, row, column, rows=2, columns=3):
 
 # A copy is read, since a browser complains of a canvas that is read again and again.
 READ = """mask => {
-  const copy = new OffscreenCanvas(mask.width, mask.height).getContext("2d", { willReadFrequently: true });
-  copy.drawImage(mask, 0, 0);
-  return Array.from(copy.getImageData(0, 0, mask.width, mask.height).data).filter((_, place) => place % 4 === 3);
+  const [width, height] = [mask.width / DOTS, mask.height / DOTS];
+  const copy = new OffscreenCanvas(width, height).getContext("2d", { willReadFrequently: true });
+  copy.imageSmoothingEnabled = false;
+  copy.drawImage(mask, 0, 0, width, height);
+  return Array.from(copy.getImageData(0, 0, width, height).data).filter((_, place) => place % 4 === 3);
 }"""
 SMOOTHING = "mask => getComputedStyle(mask).imageRendering"
 

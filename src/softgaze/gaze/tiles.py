@@ -206,9 +206,10 @@ def border(album: Album) -> str:
 
 
 def mask(album: Album, weights: Matrix) -> str:
-    """Darkness that runs smoothly from the middle of one cell to that of the next."""
+    """Darkness that runs smoothly from one cell to the next."""
     left, top, width, height = album.frame
-    smooth = smoothed(darkness(weights), max(1, SMOOTH // max(weights.shape)))
+    halves = darkness(weights).repeat(2, axis=0).repeat(2, axis=1)  # so that the middle of a cell stays as it is
+    smooth = smoothed(halves, max(1, SMOOTH // max(halves.shape)))
     address = f"data:image/png;base64,{base64.b64encode(png(smooth)).decode()}"
     box = {"x": left, "y": top, "width": width, "height": height}
     return element("image", href=address, preserveAspectRatio="none", **box)

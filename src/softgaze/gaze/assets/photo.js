@@ -1,6 +1,7 @@
 /* Photos and their captions: a word shows where it looked, a region shows which words looked there. */
 
 const DIM = 0.75; // how dark it is where nobody looked, as tiles.py has it
+const DOTS = 2; // of a mask across a cell, between which a browser smooths: the middle of a cell stays as it is
 const LARGE = 544, SMALL = 132; // pixels of the longer side: of the photo to click on, and of those of the words
 const READABLE_CELL = 30; // pixels of a cell that can hold its number
 const WORTH = 0.005; // shares from here on are told
@@ -75,12 +76,12 @@ class Dimmed {
   show(darkness, { isRaw = false, region = null, shares = null } = {}) {
     const { rows, columns } = gridOf(this.own);
     this.element.classList.toggle("sharp", isRaw || Boolean(region)); // else it runs smoothly from cell to cell
-    [this.canvas.width, this.canvas.height] = [columns, rows];
-    if (darkness) {
-      const brush = this.canvas.getContext("2d"), dots = brush.createImageData(columns, rows);
-      darkness.forEach((dark, cell) => { dots.data[4 * cell + 3] = Math.round(255 * dark); });
-      brush.putImageData(dots, 0, 0);
-    }
+    [this.canvas.width, this.canvas.height] = [DOTS * columns, DOTS * rows];
+    const brush = this.canvas.getContext("2d");
+    darkness?.forEach((dark, cell) => {
+      brush.fillStyle = `rgb(0 0 0 / ${dark})`;
+      brush.fillRect(DOTS * (cell % columns), DOTS * Math.floor(cell / columns), DOTS, DOTS);
+    });
     this.over.replaceChildren(...this.outside(darkness), ...(isRaw ? this.lines() : []),
       ...(isRaw && shares ? this.numbers(shares) : []), ...(region ? [this.box(region)] : []));
   }
