@@ -25,7 +25,7 @@ from softgaze.gaze.stored import svg_element
 
 ACROSS = 5  # photos side by side
 SIDE = 190  # the longer side of a photo
-DIM = 0.75  # how dark it is where nobody looked
+DIM = 0.7  # how dark it is where nobody looked
 SMOOTH = 96  # dots across a mask: enough that no cell shows
 LETTER, NUMBER = 15, 11
 UNDER = LETTER * 1.5 + NUMBER * 1.4  # room for what stands below a photo

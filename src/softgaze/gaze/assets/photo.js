@@ -1,6 +1,6 @@
 /* Photos and their captions: a word shows where it looked, a region shows which words looked there. */
 
-const DIM = 0.75; // how dark it is where nobody looked, as tiles.py has it
+const DIM = 0.7; // how dark it is where nobody looked, as tiles.py has it
 const DOTS = 2; // of a mask across a cell, between which a browser smooths: the middle of a cell stays as it is
 const LARGE = 544, SMALL = 132; // pixels of the longer side: of the photo to click on, and of those of the words
 const READABLE_CELL = 30; // pixels of a cell that can hold its number
