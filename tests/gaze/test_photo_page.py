@@ -1,15 +1,17 @@
 """The page of photos as a person uses it: words show where they looked, regions who looked there; mouse and keys."""
 
 import re
+from dataclasses import replace
 
 import numpy
 import pytest
 from playwright.sync_api import expect
 
+from maps import random_stack
 from pictures import looking_at_scene, random_tiles
 from softgaze.data.boxes import Box
 from softgaze.gaze import Attention, Choice, View
-from softgaze.gaze.photo_page import photo_page
+from softgaze.gaze.photo_page import lighter, photo_page
 from softgaze.gaze.tiles import DIM, darkness
 from softgaze.gaze.words import END_MARK
 
@@ -254,6 +256,25 @@ def test_the_first_photo_is_read_again_and_nothing_is_loaded(tmp_path):
     assert again.recording.photo == shots[0].recording.photo
     assert "default-src 'none'" in text
     assert "http://" not in text.replace("http://www.w3.org/2000/svg", "")
+
+
+def test_a_page_of_many_is_lighter_and_shows_the_same(tmp_path):
+    cross = looking_at_scene().recording
+    whole = Attention(
+        replace(cross, parts=(replace(cross.parts[0], encoder=square(64), decoder=square(len(cross.target.pieces))),)),
+        View(),
+    )
+    for name, page in {"one": photo_page([whole]), "two": photo_page([whole, whole])}.items():
+        (tmp_path / name).write_text(page, encoding="utf-8")
+    one, two = (Attention.load(tmp_path / name) for name in ("one", "two"))
+    assert (one.recording.kinds, two.recording.kinds) == (("cross", "encoder", "decoder"), ("cross",))
+    assert numpy.allclose(one.tiles, two.tiles)
+    rolled = replace(whole, view=View(measure="rollout"))
+    assert "encoder" in lighter(rolled).recording.kinds
+
+
+def square(size):
+    return random_stack(numpy.random.default_rng(0), size, size, 1, 1)
 
 
 def test_what_lies_on_no_grid_is_refused():

@@ -6,11 +6,13 @@ A word shows where it looked; a region shows which words looked there. `Attentio
 import html
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 from string import Template
 
 from softgaze.gaze.attention import Attention
 from softgaze.gaze.lettering import clean
 from softgaze.gaze.page import NAMES, TITLE, chosen
+from softgaze.gaze.recording import Part
 from softgaze.gaze.shell import asset, document
 from softgaze.gaze.stored import ELEMENT, script_element, to_json
 from softgaze.gaze.tiles import caption_of
@@ -34,7 +36,16 @@ def photo_page(attentions: Sequence[Attention], names: Sequence[str] = (), *, ti
     }
     body = Template(asset("photo.html")).substitute(title=html.escape(title or TITLE))
     elements = [ELEMENT, *(f"{ELEMENT}-{number}" for number in range(2, len(attentions) + 1))]
-    data = [script_element(name, to_json(each)) for name, each in zip(elements, attentions, strict=True)]
+    kept = attentions if len(attentions) == 1 else map(lighter, attentions)
+    data = [script_element(name, to_json(each)) for name, each in zip(elements, kept, strict=True)]
     data.append(script_element(FACTS, json.dumps(facts, ensure_ascii=False, allow_nan=False)))
     heading = title or caption_of(attentions[0])
     return document(heading, "\n".join((body, *data)), styles=("page.css", "photo.css"), scripts=SCRIPTS)
+
+
+def lighter(attention: Attention) -> Attention:
+    """Without what cells and words looked at among themselves: it is much, and a page of many shows nothing of it."""
+    if attention.view.measure == "rollout":  # is made of all of it
+        return attention
+    parts = tuple(Part(part.cross) for part in attention.recording.parts)
+    return replace(attention, recording=replace(attention.recording, parts=parts))
