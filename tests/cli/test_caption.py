@@ -137,3 +137,11 @@ def test_what_is_not_there_is_said(tmp_path):
     done = run(tmp_path, "caption", "runs/none", "a.jpg")
     assert (done.returncode, "runs/none" in done.stderr) == (3, True)
     assert run(tmp_path, "caption", picture_bundle()).returncode == 2
+
+
+def test_explain_shows_the_same_page_and_small_pictures(tmp_path):
+    [path] = write_scenes(tmp_path / "scenes", 1)
+    assert run(tmp_path, "explain", picture_bundle(), path, "-o", "look.html").returncode == 0
+    assert "softgaze-photos" in (tmp_path / "look.html").read_text(encoding="utf-8")
+    done = run(tmp_path, "explain", picture_bundle(), path)
+    assert (done.returncode, "of the most looked-at cell of each word" in " ".join(done.stdout.split())) == (0, True)
