@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from pictures import inside, looking_at_scene, random_tiles
+from pictures import inside, looking_at_scene
 from softgaze.data.boxes import Box
 from softgaze.data.coco import Labelled
 from softgaze.data.images import Size
@@ -106,6 +106,10 @@ def test_boxes_are_those_of_the_photo_and_the_look_is_at_what_was_seen_of_it():
     assert found == [(1.0, 0.5, 1), (0.0, 0.5, 1)]
 
 
-def test_a_word_of_several_pieces_points_as_a_whole():
-    attention = random_tiles(("a", "dog"), (2, 2))
-    assert pointed(attention, 1, [DOG]).mass == pytest.approx(attention.tile("dog")[0, 0])
+def test_the_mass_of_the_words_own_row_counts():
+    left, right = Box(0.0, 0.0, 0.5, 1.0), Box(0.5, 0.0, 1.0, 1.0)
+    weights = [[1.0, 0.0, 0.0, 0.0], [0.0, 0.5, 0.25, 0.25], [0.25] * 4]
+    attention = Attention.of(None, ["a", "circle", "⏎"], weights, grid=(2, 2))
+    assert pointed(attention, 0, [left]) == Pointed(1.0, 0.5)
+    assert pointed(attention, 1, [left]) == Pointed(0.25, 0.5)
+    assert pointed(attention.subwords(), 1, [left, right]) == Pointed(1.0, 1.0)
