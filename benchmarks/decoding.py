@@ -139,7 +139,7 @@ def draw(case: Case, corpus: Path, directory: Path) -> None:
     from softgaze.training.prepare import Prepared
 
     torch.manual_seed(1)
-    tokenizer = Prepared.open(corpus / "encoded").tokenizers.source
+    tokenizer = Prepared.open(corpus / "encoded").tokenizers.target  # one for both sides
     description = Description(case.arch, case.size, case.options, "source", "target", 256)
     both = Tokenizers(tokenizer, tokenizer)
     detector = Detector.train({"source": ["a"], "target": ["b"]})
@@ -196,7 +196,7 @@ def write_text(place: Path, bundle: "Bundle", given: argparse.Namespace) -> int:
     from softgaze.data.corpus import read_lines
 
     lines = list(read_lines(given.text)) if given.text else [source for source, _ in bundle.held_out or ()]
-    tokenizer = bundle.tokenizers.source
+    tokenizer = bundle.tokenizers.target
     encoded = [ids for ids in tokenizer.encode(lines) if 0 < len(ids) < bundle.description.max_length]
     pieces = [" ".join(tokenizer.pieces(ids)) for ids in encoded[: given.sentences]]
     if not pieces:

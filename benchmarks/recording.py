@@ -18,25 +18,27 @@ def measure(arch: str, size: str, rounds: int) -> dict[str, float]:
     """Seconds of a forward pass, of a recording and of a beam search, over the same batch."""
     import torch
 
-    from softgaze.gaze.passages import Spoken
-    from softgaze.gaze.watching import Recorder, as_tensors
-    from softgaze.models import build
+    from softgaze.gaze.watching import Recorder
+    from softgaze.models import Source, build
     from softgaze.search import Rules, beam_search
+    from softgaze.symbols import BEGIN, END
 
     torch.manual_seed(1)
     model = build(arch, size, source_vocabulary=WORDS).eval()
-    parts = [Spoken(sentence(number), sentence(number)) for number in range(SENTENCES)]
-    source, target = as_tensors(parts, torch.device("cpu"))
-    longest = max(len(part.target) for part in parts)
+    sentences = [sentence(number) for number in range(SENTENCES)]
+    source, target = (
+        Source.of(rows) for rows in ([[*each, END] for each in sentences], [[BEGIN, *each] for each in sentences])
+    )
+    longest = max(map(len, sentences))
 
     def recording() -> None:
         recorder = Recorder()
-        model(source, target, recorder)
-        for row, part in enumerate(parts):
-            recorder.part(row, part)
+        model(source, target.values, recorder)
+        for row, each in enumerate(sentences):
+            recorder.part(row, len(each) + 1, len(each) + 1)
 
     runs = {
-        "forward": lambda: model(source, target),
+        "forward": lambda: model(source, target.values),
         "recording": recording,
         "search": lambda: beam_search(model, source, beam=5, rules=Rules(min_length=longest, max_length=longest)),
     }

@@ -29,7 +29,7 @@ from torch.export import Dim, export
 from torch.utils import _pytree as pytree
 
 from softgaze.attention import causal_mask, padding_mask
-from softgaze.models import Memory, Place, Seq2Seq, Source, Step, build
+from softgaze.models import MODELS, Memory, Place, Seq2Seq, Source, Step, build
 
 VOCABULARY = 11
 quick = settings(max_examples=4, deadline=None, derandomize=True, database=None)
@@ -82,6 +82,18 @@ class Case:
         model = build(self.arch, source_vocabulary=VOCABULARY, **self.options)
         return randomize(model, seed).eval()
 
+    def batch(self, lengths: list[int], target_length: int) -> "Batch":
+        """Of random ids or, for a model that reads those, of vectors."""
+        batch = batch_of(lengths, target_length)
+        if not MODELS[self.arch].reads_vectors:
+            return batch
+        return batch._replace(source=Source(VECTORS[batch.source.values], batch.source.lengths))
+
+    @cached_property
+    def ragged(self) -> "Batch":
+        """Sources of different lengths."""
+        return self.batch([5, 1, 3], 4)
+
     @cached_property
     def model(self) -> Seq2Seq:
         """The float64 model most checks share; they leave it as it is."""
@@ -99,6 +111,11 @@ SMALL = {
         {"width": 8, "feed_forward_width": 12, "heads": 2, **LAYERS},
         {"encoder": 2, "decoder": 2, "cross": 2},
     ),
+    "captioner": Case(
+        "captioner",
+        {"width": 16, "layers": 1, "encoder_layers": 2, "heads": 1, "encoder": "frames"},
+        {"cross": 1},
+    ),
 }
 
 
@@ -115,6 +132,8 @@ def batch_of(lengths: list[int], target_length: int, seed: int = 0) -> Batch:
 
 
 RAGGED = batch_of([5, 1, 3], 4)
+VECTORS = normal(VOCABULARY, VOCABULARY, seed=5).float()  # an item for each id
+TEXT = [arch for arch, model in MODELS.items() if not model.reads_vectors]
 source_lengths, target_lengths = st.lists(st.integers(1, 5), min_size=1, max_size=3), st.integers(1, 4)
 
 
@@ -129,7 +148,7 @@ def for_any_batch(check: Callable[[Case, Batch], None]) -> Callable[[Case], None
         @given(source_lengths, target_lengths)
         def each(lengths: list[int], target_length: int) -> None:
             with torch.no_grad():
-                check(case, batch_of(lengths, target_length))
+                check(case, case.batch(lengths, target_length))
 
         each()
 
@@ -172,7 +191,7 @@ def padding_changes_nothing(case: Case, batch: Batch) -> None:
     """Neither how much there is of it nor which ids stand in it, nor the other sentences of the batch."""
     (values, lengths), logits = batch.source, case.model(*batch)
     wide = torch.cat([values, torch.zeros_like(values)], 1)
-    real = padding_mask(lengths, wide.shape[1])[:, 0, 0]
+    real = padding_mask(lengths, wide.shape[1])[:, 0, 0].view(*wide.shape[:2], *[1] * (wide.ndim - 2))
     same(case.model(Source(wide.where(real, VOCABULARY - 1), lengths), batch.target), logits)
     for row, length in enumerate(lengths.tolist()):
         alone = Source(values[row : row + 1, :length], lengths[row : row + 1])
@@ -221,7 +240,8 @@ def the_future_never_leaks(case: Case, batch: Batch) -> None:
         return inputs[0]
 
     probe = torch.linspace(-1, 1, VOCABULARY, dtype=memory.values.dtype)
-    with torch.enable_grad(), case.model.target_embedding.register_forward_hook(cut):
+    embedding = getattr(case.model, "writer", case.model).target_embedding
+    with torch.enable_grad(), embedding.register_forward_hook(cut):
         logits = case.model.output(case.model.decode(memory, batch.target))
         outputs = (logits @ probe).sum(0).unbind()  # one number for each target place
     for place, seen in enumerate(outputs):
@@ -311,12 +331,12 @@ def a_watch_that_changes_nothing_changes_nothing(case: Case, batch: Batch) -> No
 @torch.no_grad()
 def a_watch_can_replace_weights(case: Case) -> None:
     """Each attention by itself, in both modes alike."""
-    logits = case.model(*RAGGED)
+    logits = case.model(*case.ragged)
     for place in expected_places(case):
         watch = Recorder(place)
-        changed = case.model(*RAGGED, watch)
+        changed = case.model(*case.ragged, watch)
         assert (changed - logits).abs().max() > 1e-4, place
-        same(torch.stack([step.logits for step in steps(case.model, RAGGED, watch)], 1), changed)
+        same(torch.stack([step.logits for step in steps(case.model, case.ragged, watch)], 1), changed)
 
 
 @for_any_batch
@@ -353,20 +373,20 @@ def the_memory_is_a_set(case: Case, batch: Batch) -> None:
 
 def saving_and_loading_gives_the_same_bits(case: Case) -> None:
     model, other = case.make(seed=0), case.make(seed=1)
-    assert not torch.equal(model(*RAGGED), other(*RAGGED))
+    assert not torch.equal(model(*case.ragged), other(*case.ragged))
     with tempfile.TemporaryDirectory() as folder:
         save_model(model, str(Path(folder) / "model.safetensors"))
         load_model(other, Path(folder) / "model.safetensors")
-    assert torch.equal(model(*RAGGED), other(*RAGGED))
+    assert torch.equal(model(*case.ragged), other(*case.ragged))
 
 
 def autocast_to_bfloat16_works(case: Case) -> None:
     """Finite and near, forwards and backwards, in parallel and by steps."""
     model = case.make()
-    expected = model(*RAGGED)
+    expected = model(*case.ragged)
     with torch.autocast("cpu", torch.bfloat16):
-        logits = model(*RAGGED)
-        stepped = torch.stack([step.logits for step in steps(model, RAGGED)], 1)
+        logits = model(*case.ragged)
+        stepped = torch.stack([step.logits for step in steps(model, case.ragged)], 1)
     scale = expected.abs().max().item()
     same(logits.float(), expected, within=0.1 * scale)
     same(stepped.float(), expected, within=0.1 * scale)
@@ -376,8 +396,8 @@ def autocast_to_bfloat16_works(case: Case) -> None:
 
 def dropout_is_for_training_only(case: Case) -> None:
     model = case.make()
-    assert torch.equal(model(*RAGGED), model(*RAGGED))
-    assert not torch.equal(model.train()(*RAGGED), model(*RAGGED))
+    assert torch.equal(model(*case.ragged), model(*case.ragged))
+    assert not torch.equal(model.train()(*case.ragged), model(*case.ragged))
 
 
 class Encode(nn.Module):
@@ -413,7 +433,8 @@ def exported(module: nn.Module, inputs: tuple[Any, ...], dynamic_shapes: Any = N
 
 @torch.no_grad()
 def encoder_and_step_can_be_exported(case: Case) -> None:
-    jobs = [(Encode(case.model), tuple(RAGGED.source)), (TakeStep(case.model), inputs_of_a_step(case.model, RAGGED))]
+    step = inputs_of_a_step(case.model, case.ragged)
+    jobs = [(Encode(case.model), tuple(case.ragged.source)), (TakeStep(case.model), step)]
     for module, inputs in jobs:
         same_tree(exported(module, inputs)(*inputs), module(*inputs))
 
@@ -421,7 +442,7 @@ def encoder_and_step_can_be_exported(case: Case) -> None:
 @torch.no_grad()
 def an_exported_step_serves_any_batch(case: Case) -> None:
     """Other batches, sources and pasts than it was exported with. Slow: not part of `every`."""
-    inputs, others = (inputs_of_a_step(case.model, batch) for batch in (RAGGED, batch_of([2, 4], 3)))
+    inputs, others = (inputs_of_a_step(case.model, batch) for batch in (case.ragged, case.batch([2, 4], 3)))
     free = pytree.tree_map(lambda part: {axis: Dim.AUTO for axis, size in enumerate(part.shape) if size > 1}, inputs)
     module = TakeStep(case.model)
     same_tree(exported(module, inputs, free)(*others), module(*others))

@@ -23,7 +23,7 @@ LAYERS = (
     {"gaze", "metrics"},
     {"bundle", "search"},
     {"models", "data"},
-    {"lookup", "nearby", "unfinished"},
+    {"backbones", "lookup", "nearby", "unfinished"},
     {"attention", "positions", "config", "devices", "files", "manifest"},
     {"dropout"},
     {"errors", "symbols", "speed"},

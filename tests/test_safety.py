@@ -43,9 +43,16 @@ def misdeeds(source: str) -> list[str]:
 RISKS = {("allow_pickle", True), ("shell", True), ("weights_only", False)}
 
 
+# The weights that an installed package brings along, read by the unpickler that makes nothing but tensors.
+PERMITTED = {"backbones.py": "torch.load"}
+
+
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: "/".join(path.parts[path.parts.index("softgaze") :]))
 def test_no_module_executes_what_a_file_says(path):
-    assert misdeeds(path.read_text(encoding="utf-8")) == []
+    source = path.read_text(encoding="utf-8")
+    found = [each for each in misdeeds(source) if not each.endswith(f"uses {PERMITTED.get(path.name)}")]
+    assert found == []
+    assert path.name not in PERMITTED or source.count("torch.load(") == source.count("weights_only=True)")
 
 
 @pytest.mark.parametrize(

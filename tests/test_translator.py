@@ -28,7 +28,6 @@ from softgaze.translator import (
     halves,
     load,
     sentences,
-    source_ids,
     split_text,
 )
 
@@ -64,7 +63,8 @@ def test_a_text_is_translated(copy):
 
 
 def test_sources_end_with_end_exactly_as_in_training(copy):
-    assert source_ids([7, 8]) == (7, 8, END)
+    assert tokenizer().closed([7, 8]) == (7, 8, END)
+    assert tokenizer().opened((7, 8, END)) == (7, 8)
     [part] = copy.translate("the dog").parts
     assert part.source_ids == (*tokenizer().encode(["the dog"])[0], END)
 

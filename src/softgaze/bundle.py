@@ -16,6 +16,7 @@ import yaml
 
 from softgaze import __version__
 from softgaze.data.detector import Detector
+from softgaze.data.readers import FileReader, Reader, load_reader
 from softgaze.data.tokens import Tokenizer
 from softgaze.errors import DataError, SoftgazeError
 from softgaze.files import TEMPORARY, rename, sha256_of, write_bytes, write_text
@@ -29,14 +30,15 @@ CONFIG, WEIGHTS, DETECTOR = "config.yaml", "model.safetensors", "detector.json"
 NEXT = f"{TEMPORARY}next-{MANIFEST}"  # while a bundle is replaced
 MODEST = 4096  # of an option that is no part of a size, such as the places of learnt positions
 ATTENTION = "attention"  # the fact that says which map of the model to show
-JOINT, SOURCE, TARGET = "tokenizer.model", "tokenizer.source.model", "tokenizer.target.model"
+JOINT, SOURCE, TARGET = "tokenizer.model", Tokenizer.file, "tokenizer.target.model"
+READER = FileReader.file  # in place of SOURCE, where sources are no text
 
 
 @dataclass(frozen=True)
 class Tokenizers:
-    """How each side is cut; one and the same object when the vocabulary is joint."""
+    """How each side is read; one and the same object when the vocabulary is joint."""
 
-    source: Tokenizer
+    source: Reader
     target: Tokenizer
 
     @property
@@ -48,7 +50,7 @@ class Tokenizers:
         """As they are kept in a bundle."""
         if self.joint:
             return {JOINT: self.source.model}
-        return {SOURCE: self.source.model, TARGET: self.target.model}
+        return {self.source.file: self.source.model, TARGET: self.target.model}
 
     @classmethod
     def load(cls, directory: Path) -> "Tokenizers":
@@ -56,7 +58,8 @@ class Tokenizers:
         if (directory / JOINT).exists():
             both = Tokenizer.load(directory / JOINT)
             return cls(both, both)
-        return cls(Tokenizer.load(directory / SOURCE), Tokenizer.load(directory / TARGET))
+        read = load_reader(directory / READER) if (directory / READER).exists() else Tokenizer.load(directory / SOURCE)
+        return cls(read, Tokenizer.load(directory / TARGET))
 
 
 @dataclass(frozen=True)
@@ -225,11 +228,11 @@ def check_files(path: Path, files: dict[str, Any]) -> None:
     check_names(path, files)
     for name, entry in files.items():
         check_file(path / name, entry)
-    vocabulary = [JOINT] if JOINT in files else [SOURCE, TARGET]
+    vocabulary = [JOINT] if JOINT in files else [READER if READER in files else SOURCE, TARGET]
     for name in (CONFIG, *vocabulary):
         if name not in files:
             raise DataError(f"{path / MANIFEST}: does not name {name}, which a bundle needs")
-    for name in (WEIGHTS, DETECTOR, JOINT, SOURCE, TARGET):
+    for name in (WEIGHTS, DETECTOR, JOINT, SOURCE, READER, TARGET):
         if name not in files and (path / name).exists():
             raise DataError(f"{path / name}: is not named in {MANIFEST}: it is no part of this bundle")
 

@@ -22,7 +22,9 @@ class Section(BaseModel):
 class ModelSettings(Section):
     """Which model."""
 
-    arch: str = Field("transformer", description="Model family: rnn, rnn-bahdanau, rnn-luong, conv, transformer.")
+    arch: str = Field(
+        "transformer", description="Model family: rnn, rnn-bahdanau, rnn-luong, conv, transformer, captioner."
+    )
     size: str = Field("tiny", description="tiny, small, base or big.")
     options: dict[str, Any] = Field({}, description="Options of the arch itself, such as dropout or score.")
 
@@ -36,6 +38,9 @@ class DataSettings(Section):
     joint: bool = Field(True, description="One vocabulary for both sides.")
     max_length: int = Field(256, ge=2, description="Pairs with more subwords on either side are left out.")
     held_out: int = Field(1000, ge=1, description="Pairs held out for validation when no --dev is given.")
+    side: int | None = Field(
+        None, ge=1, le=4096, description="Pixels of the square a picture is seen as; else what its encoder takes."
+    )
 
 
 class TrainingSettings(Section):
@@ -56,6 +61,9 @@ class TrainingSettings(Section):
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="Probability spread over all other tokens.")
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto", description="auto takes bfloat16 where the processor computes in it."
+    )
+    doubly_stochastic: float | None = Field(
+        None, gt=0, description="How much it counts that each part of a source is looked at as much as others; else 0."
     )
     guided_weight: float | None = Field(
         None, gt=0, description="With --guided: how much the loss of the links counts; else 1."
@@ -123,6 +131,12 @@ DEFAULTS: dict[str, dict[str, Choice]] = {
         "small": Choice(1e-3, 500, 2048, {"dropout": 0.3}),
         "base": Choice(1e-3, 1000, 4096, {"dropout": 0.3}),
         "big": Choice(5e-4, 2000, 4096, {"dropout": 0.3}),
+    },
+    "captioner": {
+        "tiny": Choice(2e-3, 150, 8192, {"dropout": 0.1}),
+        "small": Choice(1e-3, 500, 8192, {"dropout": 0.2}),
+        "base": Choice(5e-4, 1000, 16384, {"dropout": 0.3}),
+        "big": Choice(3e-4, 2000, 16384, {"dropout": 0.3}),
     },
     "conv": {
         "tiny": Choice(2e-3, 400, 1024, {"dropout": 0.1}),

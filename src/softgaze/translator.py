@@ -4,6 +4,7 @@ Text longer than the model was trained for is split, translated in parts and joi
 file does not import torch; `load` does.
 """
 
+import math
 import re
 import unicodedata
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -16,10 +17,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, overload
 
 from softgaze.bundle import ATTENTION, Bundle
 from softgaze.data.languages import is_unspaced
-from softgaze.data.tokens import Tokenizer, normalise
+from softgaze.data.readers import Reader
+from softgaze.data.tokens import normalise
 from softgaze.devices import has_torch, need_torch
 from softgaze.engines import Engine, Reading, open_engine
-from softgaze.engines.base import Ids
+from softgaze.engines.base import Ids, Items
 from softgaze.errors import SoftgazeError, UsageError
 from softgaze.search.hypothesis import Hypothesis, hypothesis
 from softgaze.search.settings import Sampling, Search
@@ -69,7 +71,7 @@ class Options(TypedDict, total=False):
 class Part(NamedTuple):
     """What the model read and wrote in one go; a text that was not split has one."""
 
-    source_ids: Ids  # as read, END included
+    source_ids: Items  # as read, END included
     target_ids: Ids  # as written, without BEGIN and END
     source_tokens: tuple[str, ...]  # how the ids are written; the source's END too
     target_tokens: tuple[str, ...]
@@ -98,11 +100,11 @@ class Translation:
 
     @cached_property
     def attention(self) -> "Attention | None":
-        """Where each word looked; recorded when first asked for, which changes nothing.
+        """Where each word looked, on the picture if it is one; recorded when first asked for, which changes nothing.
 
         None where nothing looked at anything: empty text, or a model without attention (arch rnn).
         """
-        return self.asked().attentions([self])[0]
+        return self.asked().attention(self)
 
     @cached_property
     def beam(self) -> "Beam":
@@ -358,14 +360,32 @@ class Translator:
         return Translator(self.bundle, self.engine, by_influence(self.aligner().forward, pairs), full=self.full)
 
     def attention(self, translation: Translation) -> "Attention | None":
-        """Where a translation looked: the model is run once more over its own output, and only watches."""
-        return self.attentions([translation])[0]
+        """Where a translation looked: the model is run once more over its own output, and only watches.
+
+        A look at a picture comes with its photo, and with how sure the model was of each word.
+        """
+        [attention] = self.attentions([translation])
+        photo = self.bundle.tokenizers.source.photo(translation.source)
+        if attention is None or photo is None:
+            return attention
+        recording = replace(attention.recording, photo=photo, chances=self.chances(translation))
+        return replace(attention, recording=recording)
+
+    def chances(self, translation: Translation) -> tuple[float, ...]:
+        """The probability of each subword that was written, with the END of each part."""
+        from softgaze.gaze.influence import log_probabilities
+
+        tokenizers = self.bundle.tokenizers
+        parts = passage_of(translation, tokenizers.source).parts
+        asked = [part._replace(target=(*part.target, END)) for part in parts]
+        return tuple(math.exp(each) for found in log_probabilities(self.eyes, tokenizers, asked) for each in found)
 
     def attentions(self, translations: Sequence[Translation]) -> "list[Attention | None]":
         """The same for many, batched. What was changed by `what_if` is shown as it was before: layer, head and all."""
         from softgaze.gaze.passages import record, shown
 
-        recordings = record(self.eyes, self.bundle.tokenizers, [passage_of(each) for each in translations])
+        passages = [passage_of(each, self.bundle.tokenizers.source) for each in translations]
+        recordings = record(self.eyes, self.bundle.tokenizers, passages)
         shows = (each.before.attention if each.before else None for each in translations)
         return [
             replace(like, recording=recording) if like and "cross" in recording.kinds else shown(recording, self.choice)
@@ -399,7 +419,8 @@ class Translator:
         """
         from softgaze.gaze.influence import influences_and_end
 
-        return influences_and_end(self.eyes, self.bundle.tokenizers, [passage_of(each) for each in translations])
+        tokenizers = self.bundle.tokenizers
+        return influences_and_end(self.eyes, tokenizers, [passage_of(each, tokenizers.source) for each in translations])
 
     def beam(self, translation: Translation) -> "Beam":
         """The search of a translation once more, part by part, with a witness."""
@@ -453,11 +474,11 @@ class Translator:
         tokenizers = self.bundle.tokenizers
         check_places(Passage.of(source, text, tokenizers), self.places)
         [read], [written] = tokenizers.source.encode([source]), tokenizers.target.encode([text])
-        if not read or not written:
+        if not len(read) or not written:
             return Translation(source, normalise(text), 0.0, (), translator=self)
         whole = [*written, END]  # the END is predicted like any token
         [chances] = log_probabilities(self.eyes, tokenizers, [Spoken(read, whole)])
-        part = self.part(source_ids(read), hypothesis(whole, float(chances.sum()), 1.0))
+        part = self.part(tokenizers.source.closed(read), hypothesis(whole, float(chances.sum()), 1.0))
         return Translation(source, normalise(text), combined_score([part], 1.0), (part,), translator=self)
 
     def aligner(self, reverse: "Translator | None" = None, **options: Any) -> "Aligner":
@@ -480,7 +501,7 @@ class Translator:
     @cached_property
     def limit(self) -> int:
         """Subwords of a source that the model takes at once, END not counted."""
-        trained = self.bundle.description.max_length
+        trained = self.bundle.tokenizers.source.most(self.bundle.description.max_length)
         return trained if self.places is None else min(trained, self.places - 1)
 
     def readings(self, texts: Sequence[str], search: Search) -> list[list[Reading]]:
@@ -490,7 +511,10 @@ class Translator:
         for text, ids in zip(texts, tokenizer.encode(texts), strict=True):
             parts = [ids] if len(ids) <= self.limit else tokenizer.encode(split_text(text, tokenizer, self.limit))
             readings.append(
-                [Reading(source_ids(part), () if number else prefix) for number, part in enumerate(filter(None, parts))]
+                [
+                    Reading(tokenizer.closed(part), () if number else prefix)
+                    for number, part in enumerate(filter(len, parts))
+                ]
             )
         return readings
 
@@ -531,7 +555,7 @@ class Translator:
         best, *others = [self.translation(text, chosen, search) for chosen in choose(parts, search)]
         return replace(best, alternatives=tuple(others))
 
-    def part(self, ids: Ids, found: Hypothesis) -> Part:
+    def part(self, ids: Items, found: Hypothesis) -> Part:
         """What one hypothesis says."""
         source, target = self.bundle.tokenizers.source, self.bundle.tokenizers.target
         pieces = tuple(source.pieces(ids)), tuple(target.pieces(found.tokens))
@@ -593,12 +617,12 @@ def windows(lines: Iterable[str], size: int) -> Iterator[tuple[list[str], Softga
         yield block, None
 
 
-def passage_of(translation: Translation) -> "Passage":
+def passage_of(translation: Translation, reader: Reader) -> "Passage":
     """A translation as `gaze` records it."""
     from softgaze.gaze.passages import Passage, Spoken
 
     parts = tuple(
-        Spoken(part.source_ids[:-1], part.target_ids, edits_of(translation.changes, number))
+        Spoken(reader.opened(part.source_ids), part.target_ids, edits_of(translation.changes, number))
         for number, part in enumerate(translation.parts)
     )
     return Passage(translation.source, translation.text, parts, ", ".join(each.note for each in translation.changes))
@@ -607,11 +631,6 @@ def passage_of(translation: Translation) -> "Passage":
 def edits_of(changes: "Iterable[Change]", part: int) -> "tuple[Edit, ...]":
     """What is changed of one part, first to last."""
     return tuple(edit for change in changes for edit in change.parts[part])
-
-
-def source_ids(ids: Iterable[int]) -> Ids:
-    """A source as every model reads it, in training and after: its subwords, then END."""
-    return (*ids, END)
 
 
 def combined_score(parts: Sequence[Part], length_penalty: float) -> float:
@@ -650,7 +669,7 @@ ATTACHED = ("Mn", "Mc", "Me", "Cf")  # Unicode categories of what belongs to the
 JOINER = "\u200d"  # and of what follows it, too
 
 
-def split_text(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
+def split_text(text: str, tokenizer: Reader, limit: int) -> list[str]:
     """Cut a text into its sentences, and sentences of more than `limit` subwords into smaller parts."""
     return [part for sentence in sentences(normalise(text)) for part in halves(sentence, tokenizer, limit)]
 
@@ -663,7 +682,7 @@ def sentences(text: str) -> list[str]:
     return [part for part in parts if part]
 
 
-def halves(text: str, tokenizer: Tokenizer, limit: int) -> list[str]:
+def halves(text: str, tokenizer: Reader, limit: int) -> list[str]:
     """`text` if it fits, else its two halves, each treated alike. A single character is never cut."""
     [ids] = tokenizer.encode([text])
     if len(ids) <= limit or len(text) < 2:

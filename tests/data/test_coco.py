@@ -30,6 +30,11 @@ def test_images_are_listed_with_the_boxes_or_elsewhere(tmp_path: Path) -> None:
     )
 
 
+def test_boxes_of_images_that_another_file_does_not_list_are_left_out(tmp_path: Path) -> None:
+    boxes = put(tmp_path / "boxes.json", BOXES)
+    assert read_boxes(boxes, put(tmp_path / "images.json", {"images": []})) == {}
+
+
 @pytest.mark.parametrize(
     ("change", "why"),
     [

@@ -71,3 +71,36 @@ def test_large_numbers_in_links_are_kept(tmp_path):
 def test_a_directory_without_shards_is_refused_by_name(tmp_path):
     with pytest.raises(DataError, match=str(tmp_path)):
         Shards(tmp_path)
+
+
+# --- vectors ----------------------------------------------------------------------------------------------------
+
+
+@given(
+    lengths=st.lists(st.integers(1, 5), min_size=1, max_size=8),
+    repeats=st.lists(st.integers(1, 3), min_size=8, max_size=8),
+    size=st.integers(1, 7),
+    kind=st.sampled_from(["|u1", "<f2", "<f4"]),
+)
+def test_vectors_are_read_as_written_and_a_shared_source_is_kept_once(tmp_path_factory, lengths, repeats, size, kind):
+    place, draw = tmp_path_factory.mktemp("shards") / "new", numpy.random.default_rng(1)
+    sources = [draw.integers(0, 200, (length, 3)).astype(kind) for length in lengths]
+    pairs = [(source, [number + 1]) for number, source in enumerate(sources) for _ in range(repeats[number])]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "PAIRS", size)
+        patch.setattr(module, "BUFFER", 6)
+        assert write_shards(place, pairs, 100, vectors=module.Vectors(kind, 3)) == len(pairs)
+        shards = Shards(place)
+        for number, (source, target) in enumerate(pairs):
+            found = shards[number]
+            assert found[0].dtype == numpy.dtype(kind)
+            assert (found[0] == source).all()
+            assert found[1].tolist() == target
+        order = numpy.arange(len(pairs))[::-1].copy()
+        assert shards.lengths(order).tolist() == [[len(source), 1] for source, _ in reversed(pairs)]
+        gathered = shards.gather(order)[0]
+        assert (gathered.tokens == numpy.concatenate([source for source, _ in reversed(pairs)])).all()
+        stored = sum(part[0].tokens.shape[0] for part in shards.parts)
+        assert stored <= sum(lengths) + sum(lengths) * (len(shards.parts) - 1)
+        if len(shards.parts) == 1:
+            assert stored == sum(lengths)

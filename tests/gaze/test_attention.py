@@ -1,6 +1,6 @@
 """Maps keep their meaning from view to view: rows sum to 1, words are whole, predicting is reading one step on."""
 
-from dataclasses import FrozenInstanceError
+from dataclasses import FrozenInstanceError, replace
 
 import numpy
 import pytest
@@ -292,3 +292,50 @@ def test_what_is_no_weight_is_refused(wrong):
 def test_it_prints_as_a_heat_map():
     assert str(HAND).splitlines()[0].split() == list(HAND.source)
     assert "3 × 3" in repr(Attention.of("abc", "xyz", numpy.eye(3)))
+
+
+# --- over a picture ---------------------------------------------------------------------------------------------
+
+
+def test_columns_that_lie_on_a_grid_are_its_cells_row_by_row():
+    weights = numpy.arange(24).reshape(2, 12) / 276
+    attention = Attention.of(None, ["a", "dog"], weights, grid=(3, 4))
+    assert attention.grid == (3, 4)
+    assert attention.source[:5] == ("1,1", "1,2", "1,3", "1,4", "2,1")
+    assert numpy.allclose(attention.tile("dog"), weights[1].reshape(3, 4))
+    assert numpy.allclose(attention.tiles, weights.reshape(2, 3, 4))
+    assert attention["dog"]["3,4"] == pytest.approx(23 / 276)
+
+
+def test_what_looks_at_words_has_no_grid():
+    attention = Attention.of(["a"], ["b"], [[1.0]])
+    assert attention.grid is None
+    with pytest.raises(ValueError, match="lie on no grid"):
+        attention.tile("b")
+    with pytest.raises(ValueError, match="lie on no grid"):
+        attention.plot(raw=True)
+
+
+@pytest.mark.parametrize(("source", "grid"), [(None, None), (["a"] * 4, (2, 2))])
+def test_a_source_is_words_or_a_grid(source, grid):
+    with pytest.raises(ValueError, match="give one of them"):
+        Attention.of(source, ["b"], numpy.ones((1, 4)), grid=grid)
+
+
+def test_a_grid_of_another_size_is_refused():
+    with pytest.raises(ValueError, match="do not fit"):
+        Attention.of(None, ["b"], numpy.ones((1, 5)), grid=(2, 2))
+    with pytest.raises(ValueError, match="a grid of 2×3 does not have 2 cells"):
+        Side.plain(["a", "b"], (2, 3))
+
+
+def test_the_probability_of_a_word_is_that_of_all_its_pieces():
+    recording = replace(random_recording(), chances=(0.5, 0.5, 0.9, 0.8, 1.0, 0.7, 0.6))
+    attention = Attention(recording, View())
+    assert attention.probabilities == pytest.approx((0.25, 0.72, 1.0, 0.7, 0.6))
+    assert attention.reading().probabilities == pytest.approx((0.25, 0.72, 0.7))
+    assert attention.subwords().probabilities == recording.chances
+    assert attention.encoder().probabilities == ()
+    assert random_attention().probabilities == ()
+    with pytest.raises(ValueError, match="2 probabilities are not those of 7 outputs"):
+        replace(recording, chances=(0.5, 0.5))

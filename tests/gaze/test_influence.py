@@ -7,6 +7,7 @@ import pytest
 import torch
 
 from bundles import tokenizer
+from checks import TEXT
 from planted import Planted
 from softgaze.bundle import Tokenizers
 from softgaze.gaze import Attention, Passage, View, record
@@ -14,7 +15,7 @@ from softgaze.gaze.edits import Heads, Mask
 from softgaze.gaze.honesty import honesty
 from softgaze.gaze.influence import Outline, influences, influences_and_end, log_probabilities
 from softgaze.gaze.passages import Spoken
-from softgaze.models import MODELS, Source, build
+from softgaze.models import Source, build
 from softgaze.symbols import BEGIN, END
 
 TOKENIZERS = Tokenizers(tokenizer(), tokenizer())
@@ -41,14 +42,14 @@ def by_hand(model, source, target):
     return total
 
 
-@pytest.mark.parametrize("arch", MODELS)
+@pytest.mark.parametrize("arch", TEXT)
 def test_log_probabilities_in_a_batch_are_those_of_the_steps(arch):
     model, parts = make(arch), [passage(pair).parts[0] for pair in PAIRS]
     for part, found in zip(parts, log_probabilities(model, TOKENIZERS, parts), strict=True):
         assert numpy.allclose(found, by_hand(model, *part[:2]), atol=1e-4)
 
 
-@pytest.mark.parametrize("arch", MODELS)
+@pytest.mark.parametrize("arch", TEXT)
 def test_the_influence_of_a_word_is_what_is_lost_without_it(arch):
     """Word 1 of the source left out by hand; even a model without attention has influences.
 

@@ -91,3 +91,8 @@ def test_numbers_are_those_of_the_map():
 @pytest.mark.parametrize(("kind", "giver"), [("cross", "output"), ("decoder", "output"), ("encoder", "source")])
 def test_coverage_names_who_gives_it(kind, giver):
     assert f"one {giver} word has" in coverage_in_words(random_attention().seen(kind=kind))
+
+
+def test_cells_of_a_picture_are_called_so():
+    attention = Attention.of(None, ["a", "dog"], [[1.0, 0.0, 0.0, 0.0], [0.0, 0.6, 0.4, 0.0]], grid=(2, 2))
+    assert plain(attention) == "a ← 1,1 1.00, dog ← 1,2 0.60; 1 cell unused: 2,2"

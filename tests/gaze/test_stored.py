@@ -8,6 +8,7 @@ import numpy
 import pytest
 
 from maps import random_attention, random_recording
+from pictures import looking_at_scene
 from softgaze.errors import DataError
 from softgaze.gaze import Attention, Choice, View
 from softgaze.gaze.film import Frame
@@ -46,6 +47,35 @@ def test_everything_comes_back(tmp_path, write, make):
     for view in (attention, attention.mean(), attention.rollout(), attention.norms(), attention.subwords()):
         assert numpy.allclose(Attention(again.recording, view.view).weights, view.weights, atol=1e-4)
     assert again.recording.kinds == attention.recording.kinds
+
+
+@pytest.mark.parametrize("write", WRITERS.values(), ids=WRITERS)
+def test_a_picture_comes_back_with_its_grid_photo_and_probabilities(tmp_path, write):
+    attention = looking_at_scene()
+    (tmp_path / "a.file").write_text(write(attention), encoding="utf-8")
+    again = Attention.load(tmp_path / "a.file")
+    assert (again.grid, again.recording.photo) == (attention.grid, attention.recording.photo)
+    assert numpy.allclose(again.tiles, attention.tiles, atol=1e-4)
+    assert again.probabilities == pytest.approx(attention.probabilities, abs=1e-6)
+
+
+def test_files_of_before_there_were_pictures_are_read(tmp_path):
+    record = json.loads(example().to_json())
+    for name in ("photo", "chances"):
+        del record["recording"][name]
+    for side in ("source", "target"):
+        del record["recording"][side]["grid"]
+    (tmp_path / "old.json").write_text(json.dumps(record), encoding="utf-8")
+    assert numpy.allclose(Attention.load(tmp_path / "old.json").weights, example().weights, atol=1e-4)
+
+
+@pytest.mark.parametrize("change", [{"media": "text/html"}, {"image": "no base 64"}, {"size": [0, 1]}, {"crop": [0]}])
+def test_a_photo_that_is_none_is_refused_by_name(tmp_path, change):
+    record = json.loads(looking_at_scene().to_json())
+    record["recording"]["photo"] |= change
+    (tmp_path / "bad.json").write_text(json.dumps(record), encoding="utf-8")
+    with pytest.raises(DataError, match=r"bad\.json: holds no attention"):
+        Attention.load(tmp_path / "bad.json")
 
 
 def test_what_was_changed_comes_back_and_older_files_say_nothing(tmp_path):

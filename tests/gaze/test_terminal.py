@@ -109,3 +109,19 @@ def test_it_says_which_map_it_is_in_lines_that_fit(note, width):
 def test_nothing_can_be_shown(rows, columns):
     attention = Attention.of(["a"] * columns, ["x"] * rows, numpy.zeros((rows, columns)))
     assert heat_map(attention, width=80).split(LEGEND)[1].split() == attention.shows.split()
+
+
+# --- looks at a picture -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("width", [10, 40, 200])
+def test_a_look_at_a_picture_is_drawn_as_pictures(width):
+    weights = numpy.zeros((3, 12))
+    weights[0, 0], weights[1, 11], weights[2, 5] = 1, 1, 1
+    attention = Attention.of(None, ["개", "runs", END_MARK], weights, grid=(3, 4))
+    body, legend = heat_map(attention, width=width).rsplit("\n\n", 1)
+    drawn = [line for line in body.split("\n") if line]
+    assert body.count("█") == 4  # two cells, each two wide; the end is no word
+    assert " ".join(legend.split()).startswith(f"{' '.join(LEGEND.split())} of the most looked-at cell")
+    assert max(map(cell_len, drawn)) <= max(width, 10)
+    assert [word in body for word in ("개", "runs", END_MARK)] == [True, True, False]

@@ -5,11 +5,12 @@ import pytest
 import torch
 
 from bundles import tokenizer
+from checks import TEXT
 from softgaze.bundle import Tokenizers
 from softgaze.gaze import Attention, Choice, Passage, View, record
 from softgaze.gaze.passages import Spoken, batches, shown
 from softgaze.gaze.words import END_MARK
-from softgaze.models import MODELS, Source, build
+from softgaze.models import Source, build
 from softgaze.symbols import BEGIN, END
 
 TOKENIZERS = Tokenizers(tokenizer(), tokenizer())
@@ -18,7 +19,7 @@ PAIRS = [
     ("a small red cat sees the tree.", "작은 고양이 나무 봐요."),
     ("man", "고양이"),
 ]
-ATTENTIVE = [arch for arch in MODELS if arch != "rnn"]
+ATTENTIVE = [arch for arch in TEXT if arch != "rnn"]
 
 
 def make(arch, **options):

@@ -6,6 +6,7 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from checks import TEXT
 from search.scripted import (
     LETTERS,
     SEARCHES,
@@ -22,7 +23,7 @@ from search.scripted import (
     spelling,
     telling,
 )
-from softgaze.models import MODELS, Source, build
+from softgaze.models import Source, build
 from softgaze.search import Rules, beam_search, greedy
 from softgaze.search.beam import first_of_each_step
 from softgaze.symbols import END, PAD
@@ -178,7 +179,7 @@ def real_model(arch):
 
 
 @pytest.mark.parametrize("search", SEARCHES.values(), ids=SEARCHES)
-@pytest.mark.parametrize("arch", MODELS)
+@pytest.mark.parametrize("arch", TEXT)
 def test_neighbours_order_and_padding_change_nothing_for_real_models(arch, search):
     model, rules = real_model(arch), Rules(min_length=3, max_length=8, no_repeat=2)
     sentences = [(4, 5, 6, 7, 8, 9, 10, 11), (5,), (11, 10, 9), (6, 6, 6, 6, 6), (5, 4)]

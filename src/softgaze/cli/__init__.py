@@ -19,6 +19,7 @@ COMMANDS = (
     "check",
     "train",
     "translate",
+    "caption",
     "evaluate",
     "why",
     "compare",

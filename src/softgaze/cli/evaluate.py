@@ -6,6 +6,9 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from softgaze.cli.explain import refuse
+from softgaze.errors import UsageError
+
 if TYPE_CHECKING:
     from softgaze.evaluation.buckets import Bucket
     from softgaze.evaluation.looks import Looks
@@ -36,8 +39,22 @@ class Way(NamedTuple):
 def evaluate(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The directory of a trained model.")],
     test: Annotated[
-        tuple[Path, Path], typer.Option(metavar="SRC TGT", help="Sentences and their right translations (.gz too).")
-    ],
+        tuple[Path, Path] | None,
+        typer.Option(metavar="SRC TGT", help="Sentences and their right translations (.gz too)."),
+    ] = None,
+    images: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="Of a captioner: a folder of pictures, with --captions.")
+    ] = None,
+    features: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A folder of arrays (.npy, .npz) or sounds (.wav) instead.")
+    ] = None,
+    captions: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="Right captions, any number for each file of the folder.")
+    ] = None,
+    boxes: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="COCO's JSON of boxes: does it look at what it names?"),
+    ] = None,
     by_length: Annotated[
         bool, typer.Option("--by-length", help="BLEU and chrF by source length, with 95 % bands.")
     ] = False,
@@ -73,9 +90,11 @@ def evaluate(
     ] = None,
     device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = "auto",
 ) -> None:
-    """Translate a test set and compare: BLEU, chrF and TER by sacreBLEU, exact matches, and speed.
+    """Translate or caption a test set and compare: BLEU, chrF and TER by sacreBLEU, exact matches, and speed.
 
     softgaze evaluate runs/m30k --test test.en test.de
+
+    softgaze evaluate runs/photos --images photos --captions captions.csv
 
     softgaze evaluate runs/new --test test.en test.de --against runs/old --against google.de --by-length
 
@@ -84,10 +103,25 @@ def evaluate(
 
     Bands are of 1,000 bootstrap resamples; --against tests each difference twice, by paired bootstrap and by
     approximate randomisation, over all sentences and in each bucket of --by-length.
+
+    Captions are scored against all their references: BLEU-1 to 4, CIDEr-D, ROUGE-L and exact matches. METEOR is not
+    among them, since it needs Java. With --boxes, how much of the look of a noun lies on what it names is told beside
+    what a look that is the same everywhere would get.
     """
+    from softgaze.cli.captions import evaluate_captions
+    from softgaze.cli.folders import Folders
     from softgaze.evaluation.report import Evaluation
     from softgaze.translator import load
 
+    folders = Folders(images, features, captions)
+    if folders.given or boxes is not None:
+        pairs_only = {"--test": test, "--by-length": by_length or None, "--edges": edges, "--against": against}
+        looks = {"--attention": attention or None, "--gold": gold, "--gold-base": gold_base, "--report": report}
+        refuse("captions", {**pairs_only, **looks})
+        evaluate_captions(model, folders, boxes, beam, as_json, output, batch_tokens, device)
+        return
+    if test is None:
+        raise UsageError("what shall it be tested on? give --test SRC TGT, or --images DIR --captions FILE")
     reports, others, is_cut = report or [], against or [], by_length or edges is not None
     check_reports(reports, is_charted=is_cut)
     ends = parse_edges(edges)

@@ -276,6 +276,8 @@ def html_of(found: "Translation", attention: "Attention", gold: "Alignment | Non
     from softgaze.gaze.answers import answers
     from softgaze.gaze.page import page
 
+    if attention.grid is not None:  # a photo is seen, not asked what if
+        return attention.to_html()
     return page(attention, gold=gold, influence=found.influence, answers=answers(found, attention) if what_if else ())
 
 

@@ -46,8 +46,7 @@ def as_record(bundle: "Bundle") -> dict[str, Any]:
 
 def lines(bundle: "Bundle") -> Iterator[str]:
     """Everything that is known, for people."""
-    about, sizes = bundle.description, vocabulary(bundle)
-    joint = "for both languages" if bundle.tokenizers.joint else f"source, {sizes['target']:,} target"
+    about = bundle.description
     yield str(bundle.path)
     yield from table(
         {
@@ -55,8 +54,7 @@ def lines(bundle: "Bundle") -> Iterator[str]:
             "architecture": f"{about.arch}, {about.size}",
             "options": about.options,
             "parameters": parameters(bundle),
-            "vocabulary": f"{sizes['source']:,} subwords {joint}",
-            "longest source": f"{about.max_length:,} subwords; longer text is split",
+            **reading(bundle),
         }
     )
     if bundle.engine["name"] != "torch":
@@ -69,6 +67,18 @@ def lines(bundle: "Bundle") -> Iterator[str]:
     width = max(map(len, bundle.files))
     for name, entry in bundle.files.items():
         yield f"  {name:<{width}}  {entry['bytes']:>13,} bytes  sha256 {entry['sha256']}"
+
+
+def reading(bundle: "Bundle") -> dict[str, str]:
+    """How sources are read, and how text is cut."""
+    sizes, read = vocabulary(bundle), bundle.tokenizers.source
+    if not read.spells:
+        return {"sources": read.describe(), "vocabulary": f"{sizes['target']:,} subwords"}
+    joint = "for both languages" if bundle.tokenizers.joint else f"source, {sizes['target']:,} target"
+    return {
+        "vocabulary": f"{sizes['source']:,} subwords {joint}",
+        "longest source": f"{bundle.description.max_length:,} subwords; longer text is split",
+    }
 
 
 def parameters(bundle: "Bundle") -> int | None:

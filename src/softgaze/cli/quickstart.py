@@ -5,6 +5,9 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from softgaze.cli import scenes
+from softgaze.cli.scenes import learn_scenes
+
 if TYPE_CHECKING:
     from softgaze.translator import Translator
 
@@ -24,17 +27,28 @@ TRAINING = {
 
 
 def quickstart(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the corpus and the model go.")] = Path(
-        "runs/quickstart"
-    ),
-    steps: Annotated[int, typer.Option(help="Updates; fewer are quicker and worse.")] = STEPS,
-    pairs: Annotated[int, typer.Option(help="Sentence pairs to learn from.")] = PAIRS,
+    out: Annotated[
+        Path | None, typer.Option("--out", "-o", help="Where data and model go; else runs/quickstart[-images].")
+    ] = None,
+    images: Annotated[bool, typer.Option("--images", help="Pictures and their captions instead of sentences.")] = False,
+    steps: Annotated[int | None, typer.Option(help="Updates; fewer are quicker and worse.")] = None,
+    pairs: Annotated[int | None, typer.Option(help="Sentence pairs, or pictures, to learn from.")] = None,
     seed: Annotated[int, typer.Option(help="Everything random follows from this number.")] = 1,
 ) -> None:
     """Write an English–Korean phrasebook, train on it, translate, and show where each word looked.
 
+    With --images, draw pictures of coloured shapes and learn to say what they show.
+
     Takes about three minutes on two processor cores. Run again, it shows the trained model.
     """
+    if images:
+        learn_scenes(out or Path("runs/quickstart-images"), steps or scenes.STEPS, pairs or scenes.PICTURES, seed)
+    else:
+        learn_phrases(out or Path("runs/quickstart"), steps or STEPS, pairs or PAIRS, seed)
+
+
+def learn_phrases(out: Path, steps: int, pairs: int, seed: int) -> None:
+    """The phrasebook."""
     from softgaze.cli.progress import listener_for
     from softgaze.config import validated
     from softgaze.data import phrasebook

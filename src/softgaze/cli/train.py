@@ -1,10 +1,11 @@
-"""`softgaze train`: from two text files to a translator."""
+"""`softgaze train`: from two text files to a translator, from files and captions to a captioner."""
 
 from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
+from softgaze.cli.folders import Folders
 from softgaze.cli.pairs import PairCommand, in_pairs
 
 COMMAND = PairCommand
@@ -15,7 +16,11 @@ Files = Annotated[
 ]
 DevFiles = Annotated[
     list[Path] | None,
-    typer.Option("--dev", metavar="SRC TGT", help="Held-out files; without them a part of the pairs is held out."),
+    typer.Option(
+        "--dev",
+        metavar="SRC TGT",
+        help="Held-out files (DIR CAPTIONS of pictures); else a part of the pairs is held out.",
+    ),
 ]
 
 
@@ -25,6 +30,16 @@ def train(
     pairs: Annotated[
         list[Path] | None, typer.Option("--pairs", metavar="FILE", help="One TSV or JSONL file of pairs. Repeatable.")
     ] = None,
+    images: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A folder of pictures, to learn their captions.")
+    ] = None,
+    features: Annotated[
+        Path | None, typer.Option(metavar="DIR", help="A folder of arrays (.npy, .npz) or sounds (.wav) instead.")
+    ] = None,
+    captions: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Their captions: image,caption CSV, image#k<TAB>caption, or COCO's JSON."),
+    ] = None,
     dev: DevFiles = None,
     guided: Annotated[
         list[Path] | None,
@@ -33,7 +48,9 @@ def train(
             help="Pharaoh file for each --train, then for each --pairs: one head learns its links. Repeatable.",
         ),
     ] = None,
-    arch: Annotated[str | None, typer.Option(help="transformer, rnn-luong, rnn-bahdanau, conv or rnn.")] = None,
+    arch: Annotated[
+        str | None, typer.Option(help="transformer, rnn-luong, rnn-bahdanau, conv, rnn or captioner.")
+    ] = None,
     size: Annotated[str | None, typer.Option(help="tiny, small, base or big.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop after this long, counted over all resumes.")] = None,
     steps: Annotated[int | None, typer.Option(help="Stop after this many updates.")] = None,
@@ -61,15 +78,18 @@ def train(
         bool, typer.Option("--tensorboard", help="Also write TensorBoard events into the run.")
     ] = False,
 ) -> None:
-    """Train a translator on your own text.
+    """Train a translator on your own text, or a captioner on your own pictures.
 
     softgaze train --train train.en train.de --dev val.en val.de --out runs/mine
+
+    softgaze train --images photos --captions captions.csv --out runs/photos
 
     --arch and --size are all a beginner sets; everything else has defaults that fit them. Ctrl-C saves, and the same
     command goes on. The run directory is a model at any time: softgaze translate runs/mine "Hello."
     """
     from softgaze.cli.progress import listener_for
     from softgaze.config import merged, parse_assignments, read_config, validated
+    from softgaze.data.album import Album
     from softgaze.data.corpus import Corpus
     from softgaze.training import Interrupted
     from softgaze.training import train as run_training
@@ -86,9 +106,17 @@ def train(
         section: {key: value for key, value in settings.items() if value is not None}
         for section, settings in flags.items()
     }
-    settings = validated(merged(read_config(config) if config else {}, given, parse_assignments(set_ or [])))
-    corpus = Corpus.of(in_pairs("--train", files), pairs or [])
-    held_out = Corpus.of(in_pairs("--dev", dev)) if dev else None
+    folders = Folders(images, features, captions)
+    stored = read_config(config) if config else {}
+    settings = validated(merged(folders.settings(), stored, given, parse_assignments(set_ or [])))
+    corpus: Corpus | Album
+    held_out: Corpus | Album | None
+    if folders.given:
+        folders.check([*(files or []), *(pairs or [])])
+        corpus, held_out = folders.albums(settings, in_pairs("--dev", dev))
+    else:
+        corpus = Corpus.of(in_pairs("--train", files), pairs or [])
+        held_out = Corpus.of(in_pairs("--dev", dev)) if dev else None
     if dry_run:
         typer.echo(rehearse(settings, corpus, held_out, device, guided or ()))
         return

@@ -39,7 +39,8 @@ def read_record(path: Path) -> dict[str, Any]:
 def read_boxes(path: Path, images: Path | None = None) -> dict[str, tuple[Labelled, ...]]:
     """The boxes of every image by its file name; `images` is the file that lists the images, if this one does not.
 
-    COCO lists them with the boxes and again with the captions; some copies keep only one list.
+    COCO lists them with the boxes and again with the captions; some copies keep only one list. Boxes of images that
+    another file does not list, since it is of fewer, are left out.
     """
     record = read_record(path)
     listed = record if images is None else read_record(images)
@@ -48,6 +49,8 @@ def read_boxes(path: Path, images: Path | None = None) -> dict[str, tuple[Labell
         known = {each["id"]: each for each in listed["images"]}
         names = {each["id"]: str(each["name"]) for each in record["categories"]}
         for each in record["annotations"]:
+            if images is not None and each["image_id"] not in known:
+                continue
             image = known[each["image_id"]]
             labelled = Labelled(_box(each["bbox"], image), names[each["category_id"]])
             found.setdefault(str(image["file_name"]), []).append(labelled)

@@ -27,7 +27,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple, NoReturn, cast
+from typing import Any, BinaryIO, ClassVar, NamedTuple, NoReturn, cast
 
 from softgaze.errors import DataError, UsageError
 from softgaze.files import TEMPORARY, sync_directory, sync_file
@@ -461,6 +461,7 @@ class Corpus:
     """Pairs from any number of files, one part after the other; iterating reads them anew each time."""
 
     parts: tuple[Part, ...]
+    reader: ClassVar[None] = None  # text is read by a tokenizer that learns from it
 
     @classmethod
     def of(cls, files: Iterable[tuple[Path, Path]] = (), tables: Iterable[Path] = ()) -> "Corpus":
@@ -489,6 +490,14 @@ class Corpus:
                 raise DataError(_counts_differ(*part.paths))
             total += source
         return total
+
+    def sources(self) -> int:
+        """How many sources: one for each pair."""
+        return self.count()
+
+    def pairs_of(self, sources: frozenset[int]) -> frozenset[int]:
+        """The numbers of the pairs that have one of these sources."""
+        return sources
 
     def sha256(self) -> dict[Path, str]:
         """Compute the SHA-256 of each file as it lies on disk."""

@@ -16,6 +16,7 @@ import math
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
@@ -93,6 +94,16 @@ def shorter_side(side: int) -> Frame:
         return Framing(
             photo, WHOLE, Size(max(side, round(photo.width * scale)), max(side, round(photo.height * scale)))
         )
+
+    return frame
+
+
+def at_most(side: int) -> Frame:
+    """All of the photo, neither side longer than so many pixels; a smaller photo stays as it is."""
+
+    def frame(photo: Size) -> Framing:
+        scale = min(1.0, side / max(photo))
+        return Framing(photo, WHOLE, Size(*(max(1, round(length * scale)) for length in photo)))
 
     return frame
 
@@ -244,3 +255,14 @@ def _eight_bits(grey: Array, name: Path) -> Array:
 def write_image(path: Path, pixels: Array) -> None:
     """Write bytes (height, width, 3) as the kind of image that the name says."""
     _pillow().fromarray(pixels).save(path)
+
+
+def encode_image(pixels: Array) -> tuple[bytes, str]:
+    """Bytes (height, width, 3) as a file for a page, and its kind: JPEG, or PNG where that is smaller (drawings)."""
+    image, files = _pillow().fromarray(pixels), dict[str, bytes]()
+    for kind in ("jpeg", "png"):
+        stream = BytesIO()
+        image.save(stream, kind, quality=88, optimize=True)
+        files[f"image/{kind}"] = stream.getvalue()
+    media = min(files, key=lambda each: len(files[each]))
+    return files[media], media

@@ -12,9 +12,11 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 import sentencepiece
 
+from softgaze.data.readers import Complain, Reader
 from softgaze.errors import DataError
 from softgaze.symbols import BEGIN, END, PAD, SPECIAL, UNKNOWN
 
@@ -40,8 +42,10 @@ def normalise(text: str) -> str:
     return " ".join(unicodedata.normalize("NFC", text).split())
 
 
-class Tokenizer:
+class Tokenizer(Reader):
     """One SentencePiece model."""
+
+    kind, file, spells = "text", "tokenizer.source.model", True
 
     def __init__(self, model: bytes) -> None:
         self.model = model
@@ -68,6 +72,30 @@ class Tokenizer:
             check_text(text)
         ids: list[list[int]] = self.pieces_of.encode(normal)
         return ids
+
+    def survey(self, sources: Sequence[str], complain: Complain) -> list[list[int]]:
+        """The ids of each text: all can be read."""
+        return self.encode(sources)
+
+    def closed(self, items: Any) -> Any:
+        """As every model reads a source, in training and after: its subwords, then END."""
+        return (*items, END)
+
+    def opened(self, items: Any) -> Any:
+        """Without its END."""
+        return items[:-1]
+
+    def most(self, trained: int) -> int:
+        """As many as the model was trained for."""
+        return trained
+
+    def without(self, items: Sequence[int], places: Sequence[int]) -> list[int]:
+        """The others."""
+        return [token for place, token in enumerate(items) if place not in places]
+
+    def describe(self) -> str:
+        """How text is cut."""
+        return f"{len(self):,} subwords"
 
     def decode(self, ids: Sequence[int]) -> str:
         """The text of ids; special ones have none."""

@@ -3,7 +3,7 @@
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import numpy
 
@@ -18,13 +18,14 @@ if TYPE_CHECKING:
 
 Ids = tuple[int, ...]
 Tell = Callable[[Sequence[int]], None]  # told the tokens so far
+Items = Sequence[Any]  # of a source: ids, or vectors, as its reader gives them
 Found = Iterator[tuple[int, list[Hypothesis]]]  # the number of a reading, and its hypotheses, best first
 
 
 class Reading(NamedTuple):
     """One source on its way to the model."""
 
-    ids: Ids  # END included
+    ids: Items  # as the model reads them, END included where there is one
     prefix: Ids = ()  # what its translation must begin with
     edits: tuple["Edit", ...] = ()  # how the model is made to look elsewhere; only torch can
 

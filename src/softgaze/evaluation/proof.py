@@ -134,7 +134,8 @@ def near(before: Translator, one: Part, other: Part) -> bool:
     place = next((n for n, tokens in enumerate(zip(first, second, strict=False)) if tokens[0] != tokens[1]), None)
     if place is None:
         return False
-    ways = [Spoken(one.source_ids[:-1], way[: place + 1]) for way in (first, second)]
+    read = before.bundle.tokenizers.source.opened(one.source_ids)
+    ways = [Spoken(read, way[: place + 1]) for way in (first, second)]
     chances = [float(each[-1]) for each in before.engine.log_probabilities(ways)]
     return abs(chances[0] - chances[1]) < NEAR
 

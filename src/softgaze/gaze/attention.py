@@ -4,6 +4,7 @@ Knows nothing of models: `watching` makes recordings, of which this is a view; `
 `stored` keeps it. Every method returns a new object, or a number.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy
 
+from softgaze.data.photo import Photo
 from softgaze.errors import did_you_mean
 from softgaze.gaze.alignment import Alignment
 from softgaze.gaze.recording import Array, Matrix, Part, Recording, Stack, shares
@@ -43,14 +45,32 @@ class Attention:
     choice: Choice | None = None  # what a measurement found best, shown or not
 
     @classmethod
-    def of(cls, source: Sequence[str], target: Sequence[str], weights: Any) -> "Attention":
-        """From words and weights of one's own: (T, S), or (H, T, S), or (L, H, T, S). An END is written "⏎"."""
+    def of(
+        cls,
+        source: Sequence[str] | None,
+        target: Sequence[str],
+        weights: Any,
+        *,
+        grid: tuple[int, int] | None = None,
+        photo: Photo | None = None,
+        chances: Sequence[float] = (),
+    ) -> "Attention":
+        """From words and weights of one's own: (T, S), or (H, T, S), or (L, H, T, S). An END is written "⏎".
+
+        With a `grid` of (rows, columns) there is no source: its cells are looked at, row by row, on a `photo` if there
+        is one. `chances` are the probabilities of the words.
+        """
+        if (source is None) == (grid is None):
+            raise ValueError("what is looked at has words or a grid of cells: give one of them")
         stack = numpy.asarray(weights, dtype=numpy.float32)
         if not (numpy.isfinite(stack) & (stack >= 0)).all():
             raise ValueError("weights are numbers from 0 up, and some of these are negative, infinite or no number")
         stack = stack.reshape((1,) * (4 - stack.ndim) + stack.shape)  # (L, H, T, S)
         norms: Array = numpy.ones((*stack.shape[:2], stack.shape[3]), dtype=numpy.float32)
-        return cls(Recording(Side.plain(source), Side.plain(target), (Part(Stack(stack, norms)),)), View())
+        side = Side.plain(cell_names(*grid), grid) if grid else Side.plain(source or ())
+        parts = (Part(Stack(stack, norms)),)
+        given = tuple(map(float, chances))
+        return cls(Recording(side, Side.plain(target), parts, photo=photo, chances=given), View())
 
     # --- what is shown
 
@@ -106,6 +126,34 @@ class Attention:
         weights = gathered(self.recording.map(self.view), self.row_labels, self.column_labels)
         weights.flags.writeable = False
         return weights
+
+    @property
+    def grid(self) -> tuple[int, int] | None:
+        """Rows and columns of the picture that is looked at; None where it is no picture, or looks at itself."""
+        grid = self.recording.source.grid
+        return (grid[0], grid[1]) if grid and self.view.kind == "cross" else None
+
+    def tile(self, word: str | int) -> Matrix:
+        """Where one output word looked on the grid, (rows, columns)."""
+        found: Matrix = self.tiles[self.row_of(word)]
+        return found
+
+    @cached_property
+    def tiles(self) -> Matrix:
+        """(T, rows, columns): the weights as they lie on the grid; marks are no part of it."""
+        if self.grid is None:
+            raise ValueError("these columns lie on no grid; attention[word] says where a word looked")
+        cells = [label.word is not None for label in self.column_labels]
+        found: Matrix = self.weights[:, cells].reshape(len(self.weights), *self.grid)
+        return found
+
+    @property
+    def probabilities(self) -> tuple[float, ...]:
+        """Of the word of each row, all its pieces together; empty where nobody asked."""
+        if not self.recording.chances or self.view.kind == "encoder":
+            return ()
+        written = [each for each in self.labels(self.row_side) if each.word is not None or not self.view.is_shifted]
+        return tuple(math.prod(self.recording.chances[place] for place in label.places) for label in written)
 
     @property
     def rows(self) -> str:
@@ -298,11 +346,15 @@ class Attention:
         return text
 
     def to_html(self, path: str | Path | None = None, **options: Any) -> str:
-        """A page to play with, offline; written to `path` if given. The options are those of `gaze.page.page`."""
+        """A page to play with, offline; written to `path` if given. The options are those of `gaze.page.page`.
+
+        Where columns lie on a photo, it is that of `gaze.photo_page.photo_page`.
+        """
         from softgaze.files import write_text
         from softgaze.gaze.page import page
+        from softgaze.gaze.photo_page import photo_page
 
-        text = page(self, **options)
+        text = page(self, **options) if self.grid is None else photo_page([self], **options)
         if path is not None:
             write_text(Path(path), text)
         return text
@@ -314,15 +366,19 @@ class Attention:
 
         return load(Path(path))
 
-    def plot(self, gold: Alignment | None = None, *, about: str = "") -> "Figure":
+    def plot(self, gold: Alignment | None = None, *, about: str = "", raw: bool = False) -> "Figure":
         """A picture for a paper, to `.save("a.svg")`, .png or .pdf; `gold` links between words are outlined.
 
-        `about` says what weights of one's own are, which are no map of a model.
+        `about` says what weights of one's own are, which are no map of a model. Where columns lie on a photo, it is
+        drawn once a word, dimmed where the word did not look; `raw` shows the cells and their numbers.
         """
         from softgaze.gaze.figure import Figure
         from softgaze.gaze.svg import svg
+        from softgaze.gaze.tiles import tiles
 
-        return Figure(svg(self, gold=gold, about=about))
+        if self.grid is None and raw:
+            raise ValueError("these columns lie on no grid, whose cells could be shown raw")
+        return Figure(svg(self, gold=gold, about=about) if self.grid is None else tiles(self, about=about, raw=raw))
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """For notebooks."""
@@ -339,11 +395,22 @@ class Attention:
         return f"<Attention {len(self.target)} × {len(self.source)}: {self.shows}>"
 
 
+def cell_names(rows: int, columns: int) -> list[str]:
+    """What the cells of a grid are called, row by row: by row and column from 1."""
+    return [f"{row},{column}" for row in range(1, rows + 1) for column in range(1, columns + 1)]
+
+
 def gathered(pieces: Matrix, rows: Sequence[Label], columns: Sequence[Label]) -> Matrix:
     """Maps (…, Q, K) of pieces as (…, rows, columns): rows averaged over their pieces, columns summed."""
-    member = membership(rows, pieces.shape[-2])
-    member = member / numpy.maximum(member.sum(axis=1, keepdims=True), 1)
-    found: Matrix = member @ pieces @ membership(columns, pieces.shape[-1]).T
+    found = summed(summed(pieces, columns).swapaxes(-1, -2), rows)
+    return (found / [max(len(row.places), 1) for row in rows]).swapaxes(-1, -2)
+
+
+def summed(values: Matrix, labels: Sequence[Label]) -> Matrix:
+    """(…, places) as (…, labels): what belongs to a label is added up."""
+    owners: Any = (..., [number for number, label in enumerate(labels) for _ in label.places])
+    found: Matrix = numpy.zeros((*values.shape[:-1], len(labels)))
+    numpy.add.at(found, owners, values[..., [place for label in labels for place in label.places]])
     return found
 
 
@@ -354,14 +421,6 @@ def mutual(weights: Matrix) -> Matrix:
     """
     found: Matrix = shares(weights) * shares(weights.swapaxes(-1, -2)).swapaxes(-1, -2)
     return found
-
-
-def membership(labels: Sequence[Label], size: int) -> Matrix:
-    """(labels, size) with 1 where a place belongs to a label."""
-    member = numpy.zeros((len(labels), size))
-    for row, label in enumerate(labels):
-        member[row, list(label.places)] = 1
-    return member
 
 
 def sharpest(recording: Recording) -> View:

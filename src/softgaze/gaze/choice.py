@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from softgaze.models.base import Seq2Seq
 
 SENTENCES = 48  # enough that the same map is chosen again; leaving words out takes seconds for so many
+PASSES, FEWEST = 1500, 6  # left-out words in all, and sentences whatever they have
 WORDS = range(3, 21)  # in shorter sentences everything agrees, longer ones are slow
 INFLUENCE = "influence of leaving words out"
 HARDLY = 1.0  # nats: a source word that did no more than this to the whole output counts for little
@@ -43,8 +44,8 @@ class Looker:
 
     @cached_property
     def can_look(self) -> bool:
-        """Whether the model looks at its source at all: found by trying."""
-        return "cross" in self.recordings([("a", "a")])[0].kinds
+        """Whether the model looks at its source at all: found by trying; who reads no text cannot do without."""
+        return not self.tokenizers.source.spells or "cross" in self.recordings([("a", "a")])[0].kinds
 
     def describe(self) -> str:
         """Which map links are made of, and why; nothing where none was chosen for all sentences."""
@@ -75,9 +76,10 @@ def by_influence(
 ) -> Choice | None:
     """The map whose most looked-at words mattered most; None without attention, or without a sentence to measure on."""
     sample = fitting(pairs)
-    if not sample or not looker.can_look:
-        return None
     recordings = looker.recordings(sample)
+    sample, recordings = sample[: (few := affordable(recordings))], recordings[:few]
+    if not recordings or "cross" not in recordings[0].kinds:
+        return None
     views = [view for view in candidates(recordings[0]) if allowed(view)]
     mattered = influences(looker.model, looker.tokenizers, looker.passages(sample))
     rows = [pointed(maps(each, views), own) for each, own in zip(recordings, mattered, strict=True)]
@@ -85,6 +87,12 @@ def by_influence(
     scores = reached / numpy.where(reachable > 0, reachable, 1.0)
     best = int(scores.argmax())
     return Choice(views[best], round(float(scores[best]), 4), INFLUENCE, len(sample))
+
+
+def affordable(recordings: Sequence[Recording]) -> int:
+    """How many of them can be asked what mattered: a pass for each word adds up where words are patches."""
+    passes = numpy.cumsum([len(each.source.words) for each in recordings])
+    return max(FEWEST, int((passes <= PASSES).sum()))
 
 
 def by_agreement(forward: Looker, reverse: Looker, pairs: Iterable[tuple[str, str]]) -> tuple[Choice, Choice] | None:

@@ -65,7 +65,7 @@ class Edited(Seq2Seq):
     def encode(self, source: Source, watch: Watch | None = None) -> Memory:
         """With the changes that concern the encoder."""
         sentence = torch.arange(len(self.edits), device=source.values.device)
-        nothing = torch.full(source.values.shape, -1, device=source.values.device)  # no word is being written
+        nothing = torch.full(source.values.shape[:2], -1, device=source.values.device)  # no word is being written
         return self.model.encode(source, Changing(self.edits, sentence, nothing, 0, watch))
 
     def start(self, memory: Memory) -> EditedState:

@@ -41,7 +41,7 @@ class Outline:
     """Which words stand in which part of a passage, and what to ask of the model."""
 
     def __init__(self, passage: Passage, tokenizers: Tokenizers) -> None:
-        self.parts = passage.parts
+        self.parts, self.reader = passage.parts, tokenizers.source
         source, target = passage.sides(tokenizers)
         self.shape = len(target.words) + 1, len(source.words)  # the last row is that of END, in whatever part
         self.source_words = list(apart(source.core_of))
@@ -54,7 +54,7 @@ class Outline:
             yield whole
             for word in once(words):
                 gone = [place for place, own in enumerate(words) if own == word]
-                source = [token for place, token in enumerate(part.source) if place not in gone]
+                source = self.reader.without(part.source, gone)
                 yield whole._replace(source=source, edits=tuple(edit.without(gone) for edit in part.edits))
 
     def influence(self, found: Iterator[Matrix]) -> Matrix:
@@ -71,7 +71,7 @@ class Outline:
 
 
 def apart(word_of: Sequence[int]) -> Iterator[list[int]]:
-    """The words of each part's pieces; an END mark closes a part."""
+    """The words of each part's pieces; an END mark closes a part, and so does the end of what has no marks."""
     part: list[int] = []
     for word in word_of:
         if word == NO_WORD:
@@ -79,6 +79,8 @@ def apart(word_of: Sequence[int]) -> Iterator[list[int]]:
             part = []
         else:
             part.append(word)
+    if part:
+        yield part
 
 
 def once(words: Sequence[int]) -> list[int]:

@@ -4,8 +4,8 @@ import base64
 import html
 
 from softgaze.gaze.attention import Attention
-from softgaze.gaze.page import page
-from softgaze.gaze.svg import drawn, svg
+from softgaze.gaze.svg import drawn
+from softgaze.gaze.tiles import drawn_tiles
 
 HEIGHT = 760  # of the frame, in pixels; it scrolls if a page is longer
 
@@ -20,7 +20,7 @@ def bundle(attention: Attention, *lines: str) -> dict[str, str]:
     """All forms at once, from which a notebook takes the richest it can show; `lines` stand above the map."""
     return {
         "text/plain": "\n".join([*lines, "", str(attention)] if lines else [str(attention)]),
-        "image/svg+xml": svg(attention),
+        "image/svg+xml": attention.plot().svg,
         "text/html": "".join(map(paragraph, lines)) + frame(attention),
     }
 
@@ -32,5 +32,6 @@ def paragraph(line: str) -> str:
 
 def frame(attention: Attention) -> str:
     """The page, where it can reach nothing of the notebook around it."""
-    picture = base64.b64encode(drawn(attention).encode()).decode()
-    return FRAME.format(height=HEIGHT, page=html.escape(page(attention)), picture=picture)
+    still = drawn(attention) if attention.grid is None else drawn_tiles(attention)
+    picture = base64.b64encode(still.encode()).decode()
+    return FRAME.format(height=HEIGHT, page=html.escape(attention.to_html()), picture=picture)

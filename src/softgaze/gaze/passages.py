@@ -13,6 +13,7 @@ import numpy
 
 from softgaze.bundle import Tokenizers
 from softgaze.data.batches import cut_by_budget
+from softgaze.data.readers import Reader
 from softgaze.errors import DataError
 from softgaze.gaze.attention import Attention, sharpest
 from softgaze.gaze.recording import Matrix, Part, Recording
@@ -49,14 +50,20 @@ class Passage:
     def of(cls, source: str, target: str, tokenizers: Tokenizers) -> "Passage":
         """Of a sentence pair, as it stands; no parts if one of the two is empty, since nothing looks at nothing."""
         [read], [written] = tokenizers.source.encode([source]), tokenizers.target.encode([target])
-        return cls(source, target, (Spoken(read, written),) if read and written else ())
+        return cls(source, target, (Spoken(read, written),) if len(read) and written else ())
 
     def sides(self, tokenizers: Tokenizers) -> tuple[Side, Side]:
         """The words of both."""
-        return (
-            Side.of(self.source, [tokenizers.source.pieces(part.source) for part in self.parts]),
-            Side.of(self.target, [tokenizers.target.pieces(part.target) for part in self.parts]),
-        )
+        written = Side.of(self.target, [tokenizers.target.pieces(part.target) for part in self.parts])
+        return self.read(tokenizers.source), written
+
+    def read(self, reader: Reader) -> Side:
+        """The words of the source; where it has none, what each of its items is called."""
+        pieces = [reader.pieces(part.source) for part in self.parts]
+        if reader.spells:
+            return Side.of(self.source, pieces)
+        grids = [reader.grid(part.source) or () for part in self.parts]
+        return Side.plain([name for names in pieces for name in names], *grids)
 
 
 def check_places(passage: Passage, places: int | None) -> None:

@@ -60,9 +60,9 @@ def bare(side: Side) -> list[Label]:
 
 def unused(attention: Attention) -> str:
     """Which columns hardly anything was looked at."""
-    noun = "word" if attention.view.unit == "words" else "subword"
+    noun = "cell" if attention.grid else "word" if attention.view.unit == "words" else "subword"
     names = [attention.source[column] for column in unused_columns(attention)]
-    owner = "" if attention.view.kind == "decoder" else "source "
+    owner = "" if attention.view.kind == "decoder" or attention.grid else "source "
     if not names:
         return f"every {owner}{noun} was used"
     return f"{len(names)} {owner}{noun}{'s' if len(names) > 1 else ''} unused: {listed(names)}"

@@ -10,6 +10,7 @@ from typing import Any
 import numpy
 import numpy.typing
 
+from softgaze.data.photo import Photo
 from softgaze.gaze.view import KINDS, View
 from softgaze.gaze.words import Side
 
@@ -72,8 +73,12 @@ class Recording:
     target: Side
     parts: tuple[Part, ...]
     note: str = ""  # what was changed while it was written, for every figure
+    photo: Photo | None = None  # what the grid of the source lies on
+    chances: tuple[float, ...] = ()  # the probability of each piece of the target; none where it is not known
 
     def __post_init__(self) -> None:
+        if self.chances and len(self.chances) != len(self.target.pieces):
+            raise ValueError(f"{len(self.chances)} probabilities are not those of {len(self.target.pieces)} outputs")
         sides = {"cross": (self.target, self.source), "encoder": (self.source,) * 2, "decoder": (self.target,) * 2}
         for kind, (rows, columns) in sides.items():
             shapes = [part.stack(kind).weights.shape[2:] for part in self.parts if getattr(part, kind) is not None]

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy
 
+from softgaze.data.photo import Photo
 from softgaze.errors import DataError
 from softgaze.gaze.attention import Attention
 from softgaze.gaze.lettering import escaped
@@ -59,6 +60,8 @@ def stored_recording(recording: Recording) -> dict[str, Any]:
         "target": asdict(recording.target),
         "parts": [{kind: packed(getattr(part, kind)) for kind in KINDS} for part in recording.parts],
         "note": recording.note,
+        "photo": recording.photo and recording.photo.to_dict(),
+        "chances": [round(chance, DIGITS) for chance in recording.chances],
     }
 
 
@@ -110,8 +113,15 @@ def from_record(record: dict[str, Any]) -> Attention:
     source, target = (Side(**{name: tuple(own) for name, own in stored[side].items()}) for side in ("source", "target"))
     parts = tuple(Part(*(unpacked(part[kind]) for kind in ("cross", "encoder", "decoder"))) for part in stored["parts"])
     choice = Choice.from_dict(record["choice"]) if record["choice"] else None
-    recording = Recording(source, target, parts, str(stored.get("note", "")))  # older files have none
+    recording = Recording(source, target, parts, **extras(stored))
     return Attention(recording, View(**record["view"]), choice)
+
+
+def extras(stored: dict[str, Any]) -> dict[str, Any]:
+    """What comes along with a recording; older files have none of it."""
+    photo, chances = stored.get("photo"), stored.get("chances", ())
+    note = str(stored.get("note", ""))
+    return {"note": note, "photo": Photo.from_dict(photo) if photo else None, "chances": tuple(map(float, chances))}
 
 
 def packed(stack: Stack | None) -> dict[str, Any] | None:

@@ -9,10 +9,12 @@ from rich.cells import cell_len
 
 from softgaze.gaze.attention import Attention
 from softgaze.gaze.lettering import LEFT_TO_RIGHT, clean, isolated, runs_right_to_left
+from softgaze.gaze.recording import Matrix
 from softgaze.gaze.words import Label
 
 SHADES = " ░▒▓█"
 EDGES = (0.08, 0.25, 0.45, 0.7)  # where one shade gives way to the next
+CELLS = {shade: 2 * shade for shade in SHADES} | {" ": "· "}  # of a picture, whose edges must be seen
 GAP, MARK_GAP = "  ", "    "  # between words; between words and the marks of begin and end
 LEGEND = "  ".join(f"{shade} ≥ {edge:.2f}" for shade, edge in zip(SHADES[1:], EDGES, strict=True))
 
@@ -33,9 +35,11 @@ class Column(NamedTuple):
 def heat_map(attention: Attention, width: int | None = None) -> str:
     """Source words on top, one line an output word; a long sentence goes on below in further blocks.
 
-    Under it stands what the shades mean, and which map this is.
+    Under it stands what the shades mean, and which map this is. What looks at a picture is drawn as pictures.
     """
     limit = width or shutil.get_terminal_size().columns
+    if attention.grid is not None:
+        return small_pictures(attention, limit)
     margin = max((cell_len(clean(word)) for word in attention.target), default=0)
     blocks = [block(attention, columns, margin) for columns in fitting(columns_of(attention), limit - margin)]
     return "\n\n".join([*blocks, "\n".join([LEGEND, *filled(clean(attention.shows), limit)])])
@@ -104,3 +108,28 @@ def filled(text: str, width: int) -> list[str]:
 def pad_to(word: str, width: int) -> str:
     """Spaces until `width` cells are filled."""
     return isolated(word) + " " * (width - cell_len(word))
+
+
+# --- looks at a picture -----------------------------------------------------------------------------------------
+
+
+def small_pictures(attention: Attention, limit: int) -> str:
+    """Under each word the cells it looked at, as many side by side as fit."""
+    words = [row for row, label in enumerate(attention.row_labels) if label.word is not None]
+    blocks = [small_picture(clean(attention.target[row]), attention.tiles[row]) for row in words]
+    wide = max((cell_len(line) for lines in blocks for line in lines), default=1)
+    count = max(1, (limit + len(GAP)) // (wide + len(GAP)))
+    rows = [side_by_side(blocks[start : start + count], wide) for start in range(0, len(blocks), count)]
+    legend = [f"{LEGEND} of the most looked-at cell of each word", clean(attention.shows)]
+    return "\n\n".join([*rows, "\n".join(line for text in legend for line in filled(text, limit))])
+
+
+def small_picture(word: str, tile: Matrix) -> list[str]:
+    """The word, and a line for each row of cells, which are about as wide as high."""
+    most = max(float(tile.max()), 1e-12)
+    return [word, *("".join(CELLS[shade(weight / most)] for weight in row) for row in tile)]
+
+
+def side_by_side(blocks: Sequence[Sequence[str]], wide: int) -> str:
+    """Blocks of the same height, each so wide."""
+    return "\n".join(line("", [(GAP, pad_to(each, wide)) for each in lines]) for lines in zip(*blocks, strict=True))

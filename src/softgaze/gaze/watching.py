@@ -10,11 +10,12 @@ import torch
 from torch import Tensor
 
 from softgaze.bundle import Tokenizers
+from softgaze.data.readers import Reader
 from softgaze.gaze.edited import edited
 from softgaze.gaze.passages import Eyes, Spoken, batches
 from softgaze.gaze.recording import Matrix, Part, Stack
 from softgaze.models.base import Place, Seq2Seq, Source
-from softgaze.symbols import BEGIN, END, PAD
+from softgaze.symbols import BEGIN, PAD
 
 
 class Recorder:
@@ -40,9 +41,8 @@ class Recorder:
         norms = [self.norms[key][row, :, :keys] for key in places]
         return Stack(torch.stack(weights).numpy(), torch.stack(norms).numpy())  # (L, H, Q, K), (L, H, K)
 
-    def part(self, row: int, spoken: Spoken) -> Part:
-        """Everything of one row."""
-        read, written = len(spoken.source) + 1, len(spoken.target) + 1
+    def part(self, row: int, read: int, written: int) -> Part:
+        """Everything of one row, which has so many keys and queries."""
         return Part(
             self.stack("cross", row, written, read),
             self.stack("encoder", row, read, read),
@@ -62,9 +62,10 @@ class Watched(Eyes):
         found: list[Part] = [Part()] * len(parts)
         for numbers in batches(parts):
             recorder, batch = Recorder(), [parts[number] for number in numbers]
-            self.changed(batch)(*as_tensors(batch, device_of(self.model)), recorder)
+            source, target = self.as_tensors(batch)
+            self.changed(batch)(source, target, recorder)
             for row, number in enumerate(numbers):
-                found[number] = recorder.part(row, parts[number])
+                found[number] = recorder.part(row, int(source.lengths[row]), len(parts[number].target) + 1)
         return found
 
     @torch.no_grad()
@@ -73,7 +74,7 @@ class Watched(Eyes):
         found: list[Matrix] = [numpy.zeros(0)] * len(parts)
         for numbers in batches(parts):
             batch = [parts[number] for number in numbers]
-            source, target = as_tensors(batch, device_of(self.model))
+            source, target = self.as_tensors(batch)
             asked = max(target.shape[1] - 1, 1)  # what follows the last token is not; models want at least BEGIN
             logits = self.changed(batch)(source, target[:, :asked]).float()  # (B, T, V)
             chosen = logits.gather(-1, target[:, 1:, None]).squeeze(-1) - logits.logsumexp(-1)
@@ -81,16 +82,20 @@ class Watched(Eyes):
                 found[number] = row[: len(parts[number].target)]
         return found
 
+    def as_tensors(self, parts: Sequence[Spoken]) -> tuple[Source, Tensor]:
+        """What the model reads."""
+        return as_tensors(parts, self.tokenizers.source, device_of(self.model))
+
     def changed(self, batch: Sequence[Spoken]) -> Seq2Seq:
         """The model as the parts of one batch ask for."""
         return edited(self.model, self.tokenizers.target, [part.edits for part in batch])
 
 
-def as_tensors(parts: Sequence[Spoken], device: torch.device) -> tuple[Source, Tensor]:
+def as_tensors(parts: Sequence[Spoken], reader: Reader, device: torch.device) -> tuple[Source, Tensor]:
     """A padded source, and targets (B, T) as a decoder reads them; what it does after a target's end is cut off."""
     longest = max(len(part.target) for part in parts)
     rows = [[BEGIN, *part.target] + [PAD] * (longest - len(part.target)) for part in parts]
-    return Source.of([[*part.source, END] for part in parts], device), torch.tensor(rows, device=device)
+    return Source.of([reader.closed(part.source) for part in parts], device), torch.tensor(rows, device=device)
 
 
 def device_of(model: Seq2Seq) -> torch.device:

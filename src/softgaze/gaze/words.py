@@ -7,6 +7,8 @@ without spaces has no such words; there the pieces stand for themselves. Knows n
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import count
+from math import prod
 from string import punctuation
 from typing import NamedTuple
 from unicodedata import category
@@ -40,12 +42,15 @@ class Side:
     pieces: tuple[str, ...]
     word_of: tuple[int, ...]  # for each piece, the number of its word
     words: tuple[str, ...]
+    grid: tuple[int, ...] = ()  # rows and columns of a picture whose cells, row by row, are the words
 
     def __post_init__(self) -> None:
         if len(self.pieces) != len(self.word_of):
             raise ValueError(f"{len(self.pieces)} pieces cannot belong to {len(self.word_of)} words")
         if any(not NO_WORD <= word < len(self.words) for word in self.word_of):
             raise ValueError(f"pieces belong to words from 0 to {len(self.words) - 1}")
+        if self.grid and (len(self.grid) != 2 or prod(self.grid) != len(self.words)):
+            raise ValueError(f"a grid of {'×'.join(map(str, self.grid))} does not have {len(self.words)} cells")
 
     @classmethod
     def of(cls, text: str, parts: Sequence[Sequence[str]]) -> "Side":
@@ -60,13 +65,13 @@ class Side:
         return cls(tuple(all_pieces), tuple(numbers), tuple(words))
 
     @classmethod
-    def plain(cls, words: Sequence[str]) -> "Side":
+    def plain(cls, words: Sequence[str], grid: tuple[int, ...] = ()) -> "Side":
         """Words that are their own pieces; an END mark among them is known as one."""
         marks = [word in (BEGIN_MARK, END_MARK) for word in words]
-        numbers = [NO_WORD if mark else place - sum(marks[:place]) for place, mark in enumerate(marks)]
-        return cls(
-            tuple(words), tuple(numbers), tuple(word for word, mark in zip(words, marks, strict=True) if not mark)
-        )
+        number = count()
+        numbers = [NO_WORD if mark else next(number) for mark in marks]
+        spoken = tuple(word for word, mark in zip(words, marks, strict=True) if not mark)
+        return cls(tuple(words), tuple(numbers), spoken, grid)
 
     @property
     def text(self) -> str:
@@ -84,21 +89,24 @@ class Side:
 
     def whole_words(self) -> list[Label]:
         """A label for each word, in order, with the marks where they stand."""
-        labels, done = [], 0
+        labels, done, every = [], 0, self.places_of_words()
         last = max((place for place, word in enumerate(self.word_of) if word != NO_WORD), default=-1)
         for place, word in enumerate(self.word_of):
             ends = self.pieces[place] == END_MARK and place > last  # words without a piece stand before it, too
             upto = len(self.words) if ends else word + 1
-            labels += [self.whole_word(number) for number in range(done, upto)]
+            labels += every[done:upto]
             done = max(done, upto)
             if word == NO_WORD:
                 labels.append(Label(self.pieces[place], None, (place,)))
-        return labels + [self.whole_word(number) for number in range(done, len(self.words))]
+        return labels + every[done:]
 
-    def whole_word(self, number: int) -> Label:
-        """One word with all its pieces."""
-        places = tuple(place for place, word in enumerate(self.word_of) if word == number)
-        return Label(self.words[number], number, places)
+    def places_of_words(self) -> list[Label]:
+        """Each word with all its pieces; a sound may have thousands."""
+        places: list[list[int]] = [[] for _ in self.words]
+        for place, word in enumerate(self.word_of):
+            if word != NO_WORD:
+                places[word].append(place)
+        return [Label(text, word, tuple(places[word])) for word, text in enumerate(self.words)]
 
     @cached_property
     def core_of(self) -> tuple[int, ...]:

@@ -5,6 +5,7 @@ from typing import Any
 
 from softgaze.errors import UsageError, did_you_mean, pick
 from softgaze.models.base import Memory, Place, Seq2Seq, Source, State, Step, Watch
+from softgaze.models.captioner import Captioner
 from softgaze.models.conv import Conv
 from softgaze.models.rnn import RNN, BahdanauRNN, LuongRNN
 from softgaze.models.transformer import Transformer
@@ -30,6 +31,7 @@ MODELS: dict[str, type[Seq2Seq]] = {
     "rnn-luong": LuongRNN,
     "conv": Conv,
     "transformer": Transformer,
+    "captioner": Captioner,
 }
 
 
@@ -42,8 +44,10 @@ def build(
     """
     numbers = check_options(arch, size, chosen)
     target_vocabulary = source_vocabulary if target_vocabulary is None else target_vocabulary
-    for side, count in (("source", source_vocabulary), ("target", target_vocabulary)):
-        if not isinstance(count, int) or count <= len(SPECIAL):
+    fewest = 1 if MODELS[arch].reads_vectors else len(SPECIAL) + 1
+    needed = (("source", source_vocabulary, fewest), ("target", target_vocabulary, len(SPECIAL) + 1))
+    for side, count, least in needed:
+        if not isinstance(count, int) or count < least:
             raise UsageError(f"the {side} vocabulary needs more than its {len(SPECIAL)} special tokens, not {count!r}")
     return MODELS[arch](source_vocabulary, target_vocabulary, **{**numbers, **chosen})
 

@@ -11,31 +11,45 @@ from collections.abc import Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
+import numpy
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.rnn import pad_sequence
 
 from softgaze.attention import Look
-from softgaze.symbols import PAD
+from softgaze.symbols import PAD, SPECIAL
+
+ITEMS = {(1, "i"): "int64", (1, "u"): "int64", (2, "u"): "uint8", (2, "f"): "float32"}  # by dimensions and kind
 
 
 class Source(NamedTuple):
-    """A padded batch of whatever a model reads."""
+    """A padded batch of whatever a model reads: items in a row, each an id or a vector."""
 
-    values: Tensor  # (B, S) token ids
+    values: Tensor  # (B, S) token ids, or (B, S, W) vectors
     lengths: Tensor  # (B,) how many of them are real
 
     @classmethod
-    def of(cls, sentences: Sequence[Sequence[int]], device: torch.device | str | None = None) -> "Source":
-        """Pad lists of token ids to one length."""
-        if len(sentences) == 0:
+    def of(cls, sources: Sequence[Sequence[Any]], device: torch.device | str | None = None) -> "Source":
+        """Pad token ids (S,), or vectors (S, W), to one length."""
+        if len(sources) == 0:
             raise ValueError("a batch needs at least one source")
-        if not all(isinstance(each, Sequence) and all(isinstance(token, int) for token in each) for each in sentences):
-            raise ValueError("sources are sentences, each a sequence of token ids (whole numbers)")
-        lengths = [len(sentence) for sentence in sentences]
-        rows = [[*sentence] + [PAD] * (max(lengths) - len(sentence)) for sentence in sentences]
-        source = cls(torch.tensor(rows, dtype=torch.long), torch.tensor(lengths))
+        rows = [items_of(each) for each in sources]
+        lengths = torch.tensor([len(row) for row in rows])
+        source = cls(pad_sequence(rows, batch_first=True, padding_value=PAD), lengths)
         check_source(source)
         return cls(source.values.to(device), source.lengths.to(device))
+
+
+def items_of(source: Sequence[Any]) -> Tensor:
+    """One source as a tensor: ids (S,), or vectors (S, W) of bytes or floats."""
+    try:
+        values = numpy.asarray(source) if len(source) else numpy.empty(0, dtype=numpy.int64)
+    except (TypeError, ValueError):
+        values = numpy.empty(())  # ragged, or no sequence at all
+    kind = ITEMS.get((values.ndim, values.dtype.kind))
+    if kind is None:
+        raise ValueError("sources are sentences, each a sequence of token ids (whole numbers), or arrays of vectors")
+    return torch.from_numpy(values.astype(kind))
 
 
 class Memory(NamedTuple):
@@ -117,6 +131,8 @@ class Seq2Seq(nn.Module, ABC):
     """A model that reads a source and writes a target, one token at a time or all at once."""
 
     sizes: ClassVar[dict[str, dict[str, int]]]
+    few: ClassVar[int] = len(SPECIAL) + 1  # as source vocabulary, or numbers of an item, that any options can do with
+    reads_vectors: ClassVar[bool] = False  # sources of vectors, not of ids
     output: nn.Module  # features (…, D) -> logits (…, V)
 
     @abstractmethod
@@ -130,6 +146,10 @@ class Seq2Seq(nn.Module, ABC):
     @abstractmethod
     def advance(self, tokens: Tensor, state: Any, watch: Watch | None = None, *, need_weights: bool = False) -> Advance:
         """Read target `tokens` (B, T) on from `state`."""
+
+    def example(self) -> Source:
+        """The smallest source the model can read."""
+        return Source.of([[len(SPECIAL)]])
 
     def step(self, token: Tensor, state: Any, watch: Watch | None = None, *, need_weights: bool = True) -> Step:
         """One more token (B,). Where weights are needed, the last cross-attention takes the plain path."""

@@ -164,6 +164,7 @@ class RNN(Seq2Seq):
         *,
         width: int,
         layers: int = 1,
+        encoder_layers: int | None = None,
         cell: str = "gru",
         dropout: float = 0.2,
         tie: str = "all",
@@ -176,7 +177,8 @@ class RNN(Seq2Seq):
         self.source_embedding, self.target_embedding, self.output = embeddings(
             source_vocabulary, target_vocabulary, width, tie
         )
-        self.encoder = nn.ModuleList(BothWays(width, kind) for _ in range(layers))
+        read_by = layers if encoder_layers is None else encoder_layers
+        self.encoder = nn.ModuleList(BothWays(width, kind) for _ in range(read_by))
         self.bridge = nn.Linear(width, kind.parts * layers * width)
         self.decoder = kind(self.input_width(), width, layers, dropout)
         self.readout = nn.Linear(self.readout_width(), width)

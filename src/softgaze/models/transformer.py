@@ -267,7 +267,8 @@ class Transformer(Seq2Seq):
             for _ in range(decoder_layers)
         )
         self.encoder_norm, self.decoder_norm = (
-            nn.Identity() if around.ends_normed else make_norm(width) for _ in range(2)
+            nn.Identity() if around.ends_normed or not layers else make_norm(width)
+            for layers in (encoder_layers, decoder_layers)
         )
         self.dropout = Dropout(dropout)
         draw_matrices(self.encoder, self.decoder)

@@ -19,6 +19,7 @@ from softgaze.devices import using_threads
 from softgaze.dropout import noise
 from softgaze.models.base import OneWatch, Seq2Seq
 from softgaze.speed import measures
+from softgaze.training.evenly import Evenly
 from softgaze.training.guided import Guidance, Guide
 from softgaze.training.loss import Pairs, summed_loss
 from softgaze.training.precision import autocast
@@ -94,21 +95,27 @@ class Gradients:
     def of_part(self, pairs: Pairs, amount: Amount, seed: int) -> Part:
         """Losses and gradients of some rows."""
         with noise(seed), autocast(self.device, self.settings.precision):
-            loss, links = self.losses(pairs)
+            loss, links, uneven = self.losses(pairs)
         mean = loss / amount.tokens
+        if uneven is not None and self.settings.doubly_stochastic is not None:
+            mean = mean + self.settings.doubly_stochastic * uneven / amount.tokens
         if links is not None and self.guidance is not None:
             mean = mean + self.guidance.weight * links / amount.pieces
         found = Losses(float(loss.detach()), 0.0 if links is None else float(links.detach()))
         return found, torch.autograd.grad(mean, self.parameters, allow_unused=True)
 
-    def losses(self, pairs: Pairs) -> tuple[Tensor, Tensor | None]:
-        """Summed over tokens, and over the pieces that have links, if there are any."""
+    def losses(self, pairs: Pairs) -> tuple[Tensor, Tensor | None, Tensor | None]:
+        """Summed over tokens; over the pieces that have links, if any; over sources looked at unevenly, if asked."""
+        smoothing = self.settings.label_smoothing
+        if self.settings.doubly_stochastic:
+            evenly = Evenly()
+            return summed_loss(self.model, pairs, smoothing, evenly), None, evenly.summed_loss(pairs)
         if self.guidance is None or pairs.links is None or not pairs.links.pieces:
-            return summed_loss(self.model, pairs, self.settings.label_smoothing), None
+            return summed_loss(self.model, pairs, smoothing), None, None
         guide = Guide(self.guidance.head)
         watch = OneWatch("cross", self.guidance.layer, guide)
-        loss = summed_loss(self.model, pairs, self.settings.label_smoothing, watch)
-        return loss, guide.summed_loss(pairs.links)
+        loss = summed_loss(self.model, pairs, smoothing, watch)
+        return loss, guide.summed_loss(pairs.links), None
 
     def accumulate(self, gradients: Sequence[Tensor | None]) -> None:
         """Add to what is there."""

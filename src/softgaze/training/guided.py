@@ -11,11 +11,10 @@ from torch import Tensor
 
 from softgaze.config import Config, ModelSettings, TrainingSettings
 from softgaze.errors import UsageError
-from softgaze.gaze.passages import Spoken
-from softgaze.gaze.watching import Recorder, as_tensors, device_of
-from softgaze.models import build
+from softgaze.gaze.watching import Recorder
+from softgaze.models import MODELS, build
 from softgaze.models.base import Place, Seq2Seq
-from softgaze.symbols import SPECIAL
+from softgaze.symbols import BEGIN, SPECIAL
 from softgaze.training.links import LinkFiles
 from softgaze.training.loss import Links
 
@@ -72,24 +71,30 @@ def check_looking(config: Config, guided: LinkFiles | None) -> None:
     asked = [name for name in ("weight", "layer", "head") if getattr(settings, f"guided_{name}") is not None]
     if asked and guided is None:
         raise UsageError(f"training.guided_{asked[0]} is set, but there are no links to learn from; give --guided FILE")
-    if guided is None and not film:
+    even = settings.doubly_stochastic is not None
+    if guided is not None and even:
+        raise UsageError("training.doubly_stochastic and --guided both say where to look; use one of them")
+    if guided is None and not film and not even:
         return
     model = small_likeness(config.model)
+    if even and not looks_of(model)[0]:
+        raise UsageError(f"training.doubly_stochastic needs attention, and {config.model.arch} never looks")
     if guided is not None:
         Guidance.of(settings, model)
-    elif not looks_of(model)[0]:
+    elif film and not looks_of(model)[0]:
         raise UsageError(f"--film shows where a model looks, and {config.model.arch} never looks at its source")
 
 
 def small_likeness(settings: ModelSettings) -> Seq2Seq:
     """A model as the settings describe it that knows next to no words."""
-    return build(settings.arch, settings.size, source_vocabulary=len(SPECIAL) + 1, **settings.options)
+    sides = {"source_vocabulary": MODELS[settings.arch].few, "target_vocabulary": len(SPECIAL) + 1}
+    return build(settings.arch, settings.size, **sides, **settings.options)
 
 
 def looks_of(model: Seq2Seq) -> tuple[int, int]:
     """(layers, heads) of the cross-attention, found by trying; (0, 0) for a model without one."""
-    recorder, spoken = Recorder(), Spoken([len(SPECIAL)], [len(SPECIAL)])
+    recorder, source = Recorder(), model.example()
     with torch.no_grad():
-        model(*as_tensors([spoken], device_of(model)), recorder)
-    part = recorder.part(0, spoken)
+        model(source, torch.tensor([[BEGIN]]), recorder)
+    part = recorder.part(0, int(source.lengths[0]), 1)
     return part.cross.weights.shape[:2] if part.cross else (0, 0)

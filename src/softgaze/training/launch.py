@@ -10,22 +10,23 @@ from softgaze.bundle import WEIGHTS as BUNDLE_WEIGHTS
 from softgaze.bundle import Bundle, Description, load_weights
 from softgaze.config import Config, ModelSettings, resolve
 from softgaze.data.batches import hash_key
-from softgaze.data.corpus import Corpus
 from softgaze.devices import pick_device
-from softgaze.errors import ResourceError, UsageError
+from softgaze.errors import DataError, ResourceError, UsageError
 from softgaze.files import write_text
 from softgaze.gaze.film_page import page_of_run
-from softgaze.models import check_options
+from softgaze.models import MODELS, check_options, options
 from softgaze.training.curve import write_curve
 from softgaze.training.guided import check_looking
 from softgaze.training.links import LinkFiles
 from softgaze.training.listeners import Listener
 from softgaze.training.loop import Trainer
 from softgaze.training.precision import uses_bfloat16
-from softgaze.training.prepare import Prepared, prepare
+from softgaze.training.prepare import Pairs, Prepared, prepare
 from softgaze.training.ranks import Ranks, joined
 from softgaze.training.run import RunDirectory
 from softgaze.training.signals import stoppable
+
+NAMED = 10  # files that are left out by name
 
 
 class Interrupted(Exception):  # noqa: N818  not an error: everything is saved
@@ -38,8 +39,8 @@ class Interrupted(Exception):  # noqa: N818  not an error: everything is saved
 
 def train(
     config: Config,
-    corpus: Corpus,
-    dev: Corpus | None,
+    corpus: Pairs,
+    dev: Pairs | None,
     out: Path,
     *,
     device: str = "auto",
@@ -57,21 +58,23 @@ def train(
     start = opened(init) if init else None
     config = resolve(like(config, start), trained=True) if start else resolve(config)
     check_options(config.model.arch, config.model.size, config.model.options)
+    check_kind(config.model.arch, corpus)
     run = RunDirectory(out, encoded)
     with joined(config.training.rank_timeout) as ranks:
         chosen = ranks.device(pick_device(device))
         if not ranks.leads:
             ranks.wait()
             return complete(make_trainer(run, config, shared(run, ranks), chosen, Listener(), start, ranks))
-        for text in filter(None, (corpus, dev)):
-            text.count()  # missing or unequal files are found before --fresh deletes anything
+        for pairs in [corpus, *([dev] if dev else [])]:
+            pairs.count()  # missing or unequal files are found before --fresh deletes anything
         links = link_files(config, corpus, guided)
         run.check()
         with run.locked():
             with run.setting_up():
                 run.prepare(config, fresh)
                 tokenizers = start.tokenizers if start else None
-                prepared = prepare(run.encoded, corpus, dev, config.data, config.training.seed, tokenizers, links)
+                asked = (config.data, config.training.seed, tokenizers, links, Complaints(listener))
+                prepared = prepare(run.encoded, corpus, dev, *asked)
                 ranks.wait()
                 trainer = make_trainer(run, config, prepared, chosen, listener, start, ranks)
             return complete(trainer)
@@ -113,8 +116,33 @@ def complete(trainer: Trainer) -> dict[str, Any]:
     return facts
 
 
-def link_files(config: Config, corpus: Corpus, guided: Sequence[Path]) -> LinkFiles | None:
+class Complaints:
+    """Tells a listener of sources that are left out: the first few by name, since there may be thousands."""
+
+    def __init__(self, listener: Listener) -> None:
+        self.listener, self.count = listener, 0
+
+    def __call__(self, error: DataError) -> None:
+        """Of one."""
+        self.count += 1
+        if self.count <= NAMED:
+            self.listener.said(f"left out: {error}")
+        if self.count == NAMED + 1:
+            self.listener.said("left out: further files that cannot be read")
+
+
+def check_kind(arch: str, corpus: Pairs) -> None:
+    """Text is for models of text, pictures and features are for a captioner."""
+    if MODELS[arch].reads_vectors and corpus.reader is None:
+        raise UsageError(f"the arch {arch} reads pictures or features; give --images or --features, and --captions")
+    if corpus.reader is not None and not MODELS[arch].reads_vectors:
+        raise UsageError(f"the arch {arch} reads text; for pictures and features there is --arch captioner")
+
+
+def link_files(config: Config, corpus: Pairs, guided: Sequence[Path]) -> LinkFiles | None:
     """Files that can guide the model that is asked for, or none."""
+    if guided and corpus.reader is not None:
+        raise UsageError("--guided links words to words, and these sources have no words")
     links = LinkFiles(corpus, tuple(guided)) if guided else None
     check_looking(config, links)
     if links is not None:
@@ -154,13 +182,13 @@ def make_trainer(
 ) -> Trainer:
     """A trainer whose first weights follow from the seed, or are those of `start`."""
     source_language, target_language = prepared.facts["languages"]
-    options = dict(config.model.options)
-    if not config.data.joint:
-        options.setdefault("tie", "output")
+    chosen = dict(config.model.options)
+    if not config.data.joint and "tie" in options(MODELS[config.model.arch]):
+        chosen.setdefault("tie", "output")
     description = Description(
         arch=config.model.arch,
         size=config.model.size,
-        options=options,
+        options=chosen,
         source_language=source_language,
         target_language=target_language,
         max_length=config.data.max_length,
@@ -200,7 +228,8 @@ def summary(trainer: Trainer) -> dict[str, Any]:
         "left_out": facts["left_out"],
         "dev_pairs": facts["dev_pairs"],
         **({"guided": guided_words(trainer)} if trainer.guidance else {}),
-        "vocabulary": facts["vocabulary"][0] if config.data.joint else facts["vocabulary"],
+        "sources": trainer.prepared.tokenizers.source.describe(),
+        "vocabulary": facts["vocabulary"][1] if config.data.joint else facts["vocabulary"],
         "device": str(trainer.device),
         "computes": computes(trainer),
         "validate_every": trainer.validate_every,

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from softgaze.data.album import Album
 from softgaze.data.corpus import Corpus, Pair, count_lines, read_lines, sha256_of
 from softgaze.errors import DataError, UsageError
 from softgaze.gaze.alignment import Alignment, Links, check_inside
@@ -20,7 +21,7 @@ Linked = tuple[Pair, Links]
 class LinkFiles:
     """One file for each part of a corpus, in the same order; iterating reads both anew each time."""
 
-    corpus: Corpus
+    corpus: Corpus | Album
     paths: tuple[Path, ...]
 
     def __post_init__(self) -> None:

@@ -36,10 +36,9 @@ class Pairs(NamedTuple):
 
 
 def collate(shards: Shards, batch: Batch, device: torch.device) -> Pairs:
-    """Read and pad the pairs of a batch. Sources end with END, so that no source is ever empty."""
+    """Read and pad the pairs of a batch. Sources of ids end with END, so that no source is ever empty."""
     sources, targets = shards.gather(batch.pairs)
-    lengths = torch.from_numpy(sources.lengths + 1)
-    source = pad(sources, after=END)
+    source, lengths = pad_source(sources)
     target, wanted = pad(targets, before=BEGIN), pad(targets, after=END)
     tokens = len(targets.tokens) + len(targets.lengths)
     links = collate_links(shards, batch, device) if shards.has_links else None
@@ -54,6 +53,16 @@ def collate_links(shards: Shards, batch: Batch, device: torch.device) -> Links:
     row, target, source = (torch.from_numpy(each.copy()).to(device) for each in (rows, targets, sources))
     shares = 1 / parts
     return Links((row, target, source), torch.from_numpy(shares).float().to(device), round(shares.sum()))
+
+
+def pad_source(rows: Rows) -> tuple[Tensor, Tensor]:
+    """What a model reads, and how much of it is real: ids (B, S) and their END, or vectors (B, S, W) as they are."""
+    if rows.tokens.ndim == 1:
+        return pad(rows, after=END), torch.from_numpy(rows.lengths + 1)
+    size = len(rows.lengths), rows.lengths.max(), rows.tokens.shape[1]
+    padded = numpy.zeros(size, dtype=numpy.uint8 if rows.tokens.dtype.kind == "u" else numpy.float32)
+    padded[rows.row, rows.column] = rows.tokens
+    return torch.from_numpy(padded), torch.from_numpy(rows.lengths)
 
 
 def pad(rows: Rows, before: int | None = None, after: int | None = None) -> Tensor:

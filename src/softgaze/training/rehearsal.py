@@ -10,22 +10,22 @@ import numpy
 
 from softgaze.config import Config, resolve
 from softgaze.data.batches import Batch, padding_share
-from softgaze.data.corpus import Corpus
 from softgaze.devices import pick_device
 from softgaze.training.checkpoint import KEEP
-from softgaze.training.launch import guided_words, link_files, make_trainer
+from softgaze.training.launch import check_kind, guided_words, link_files, make_trainer
 from softgaze.training.listeners import Listener
 from softgaze.training.loop import Trainer
 from softgaze.training.memory import peak_memory
-from softgaze.training.prepare import prepare
+from softgaze.training.prepare import Pairs, prepare
 from softgaze.training.run import RunDirectory
 
 WARM, TIMED = (2, 5.0), (8, 20.0)  # at most so many updates, and none begun after so many seconds
 
 
-def rehearse(config: Config, corpus: Corpus, dev: Corpus | None, device: str, guided: Sequence[Path] = ()) -> str:
+def rehearse(config: Config, corpus: Pairs, dev: Pairs | None, device: str, guided: Sequence[Path] = ()) -> str:
     """Parameters, peak memory of the largest batch, speed, and estimates of time and disk, in words."""
     config = resolve(config)
+    check_kind(config.model.arch, corpus)
     links = link_files(config, corpus, guided)
     with tempfile.TemporaryDirectory(prefix="softgaze-") as place:
         run = RunDirectory(Path(place))
@@ -77,7 +77,7 @@ def describe(trainer: Trainer, speed: float, memory: int | None, encoded: int) -
     lines = [
         f"model        {config.model.arch} {config.model.size}, {parameters:,} parameters, on {trainer.device}",
         f"data         {prepared.facts['pairs']:,} pairs, {prepared.facts['left_out']:,} left out, "
-        f"{len(prepared.tokenizers.source):,} subwords, {padding_share(prepared.train, batches):.1%} padding",
+        f"{len(prepared.tokenizers.target):,} subwords, {padding_share(prepared.train, batches):.1%} padding",
         *([f"guided       {guided_words(trainer)}"] if trainer.guidance else []),
         f"speed        {speed:,.0f} target tokens/s",
         f"an epoch     {updates:,.0f} updates, {minutes(seconds)}",

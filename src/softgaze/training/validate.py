@@ -15,7 +15,6 @@ from softgaze.models.base import Seq2Seq, Source
 from softgaze.search import Rules, greedy
 from softgaze.training.loss import collate, summed_loss
 from softgaze.training.prepare import Prepared
-from softgaze.translator import source_ids
 
 Samples = tuple[tuple[str, str, str], ...]  # source, reference, translation
 
@@ -38,7 +37,7 @@ def dev_loss(model: Seq2Seq, shards: Shards, device: torch.device) -> float:
 
 def translations(model: Seq2Seq, tokenizers: Tokenizers, texts: Sequence[str], device: torch.device) -> list[str]:
     """Greedy translations, in order."""
-    sources = [source_ids(ids) for ids in tokenizers.source.encode(texts)]
+    sources = [tokenizers.source.closed(items) for items in tokenizers.source.encode(texts)]
     order = sorted(range(len(sources)), key=lambda number: len(sources[number]))
     lengths = numpy.array([len(sources[number]) for number in order])
     result = [""] * len(texts)

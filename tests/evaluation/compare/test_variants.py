@@ -1,13 +1,13 @@
 import pytest
 
+from checks import TEXT
 from softgaze.config import Config, resolve
 from softgaze.errors import UsageError
 from softgaze.evaluation.compare.variants import ARCHS, BUILT_IN_ARCHS, parse_variants
-from softgaze.models import MODELS
 
 
 def test_the_usual_models_are_all_families_with_their_own_defaults():
-    assert set(ARCHS.split(",")) == set(MODELS)
+    assert set(ARCHS.split(",")) == set(TEXT)
     for variant in parse_variants(ARCHS, {}):
         expected = resolve(Config.model_validate({"model": {"arch": variant.name}}))
         assert variant.config({}) == expected

@@ -5,11 +5,12 @@ import pytest
 import torch
 
 from bundles import tokenizer
+from checks import TEXT
 from softgaze.bundle import Tokenizers
 from softgaze.evaluation.why.gradients import gradients, log_odds
 from softgaze.gaze.passages import Passage
 from softgaze.gaze.watching import as_tensors
-from softgaze.models import MODELS, build
+from softgaze.models import build
 
 TOKENIZERS = Tokenizers(tokenizer(), tokenizer())
 PAIRS = [("the dog runs.", "개 달려요."), ("a small red cat sees the old tree", "작은 고양이 나무 봐요"), ("man", "개")]
@@ -39,7 +40,7 @@ def test_log_odds_of_certainty_still_have_a_slope():
     assert logits.grad[0, 0, 0] == pytest.approx(0.0)  # which is why log-probabilities are not asked
 
 
-@pytest.mark.parametrize("arch", MODELS)
+@pytest.mark.parametrize("arch", TEXT)
 def test_a_batch_gives_what_each_pair_gives_alone(arch):
     model = make(arch)
     together = gradients(model, TOKENIZERS, passages())
@@ -49,12 +50,12 @@ def test_a_batch_gives_what_each_pair_gives_alone(arch):
         assert numpy.allclose(one, alone, rtol=1e-3, atol=1e-5)
 
 
-@pytest.mark.parametrize("arch", MODELS)
+@pytest.mark.parametrize("arch", TEXT)
 def test_a_gradient_is_that_of_the_words_own_rows_in_the_table(arch):
     """Of "dog" (source word 1) and the first output word; with a source table of its own, torch tells it, too."""
     model, passage = make(arch, tie="none"), passages()[0]
     [found] = gradients(model, TOKENIZERS, [passage])
-    source, target = as_tensors(passage.parts, torch.device("cpu"))
+    source, target = as_tensors(passage.parts, TOKENIZERS.source, torch.device("cpu"))
     read, said = (side.cores() for side in passage.sides(TOKENIZERS))
     rows = source.values[0, list(read[1].places)]
     odds = log_odds(model(source, target[:, :-1]), target[:, 1:])[0, list(said[0].places)].sum()

@@ -34,7 +34,7 @@ def gradients(model: Seq2Seq, tokenizers: Tokenizers, passages: Sequence[Passage
 def batch_gradients(model: Seq2Seq, tokenizers: Tokenizers, batch: Sequence[Passage]) -> Iterator[Matrix]:
     """One pass forward, and one back for each output word."""
     device = device_of(model)
-    source, target = as_tensors([passage.parts[0] for passage in batch], device)
+    source, target = as_tensors([passage.parts[0] for passage in batch], tokenizers.source, device)
     sides = [passage.sides(tokenizers) for passage in batch]
     read = membership([each for each, _ in sides], source.values.shape[1]).to(device)  # (B, words, S)
     said = membership([each for _, each in sides], target.shape[1] - 1).to(device)  # (B, words, T)

@@ -72,6 +72,16 @@ function arrowed(key, place, count, isBackwards = false) {
   return step ? Math.min(Math.max(place + step, 0), count - 1) : null;
 }
 
+/* A box to choose one of so many layers or heads, or the mean of all; `change` is told the number, or null. */
+function choiceOf(field, title, total, current, change) {
+  const numbers = total > 1 ? chosen(null, total) : [];
+  const options = [make("option", { value: "" }, total > 1 ? `mean of ${total}` : "the only one"), ...numbers.map((number) => make("option", { value: number }, String(number)))];
+  const box = make("select", { "data-field": field, disabled: total < 2 }, ...options);
+  box.value = total > 1 ? current ?? "" : "";
+  box.addEventListener("change", () => change(box.value === "" ? null : Number(box.value)));
+  return make("label", { class: "options" }, make("span", { class: "faint" }, title), box);
+}
+
 // --- ribbons -------------------------------------------------------------------------------------------------------
 
 class Ribbons {

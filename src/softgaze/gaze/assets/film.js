@@ -109,15 +109,10 @@ function showCursor(frame) {
 
 function select(field, title) {
   const total = frames[0].recording.parts[0].cross[`${field}s`];
-  const options = [make("option", { value: "" }, total > 1 ? `mean of ${total}` : "the only one")];
-  if (total > 1) options.push(...chosen(null, total).map((number) => make("option", { value: number }, String(number))));
-  const box = make("select", { "data-field": field, disabled: total < 2 }, ...options);
-  box.value = total > 1 ? state.view[field] ?? "" : "";
-  box.addEventListener("change", () => {
-    state.view = { ...state.view, [field]: box.value === "" ? null : Number(box.value) };
+  return choiceOf(field, title, total, state.view[field], (number) => {
+    state.view = { ...state.view, [field]: number };
     show();
   });
-  return make("label", { class: "options" }, make("span", { class: "faint" }, title), box);
 }
 
 // --- start ---------------------------------------------------------------------------------------------------------

@@ -1,0 +1,177 @@
+"""What reads a source of vectors: (B, S, W) items of W numbers -> (B, S, D), a vector for each item.
+
+A picture comes as square patches in reading order, each the red, green and blue bytes of its pixels, and there are as
+many rows as columns. A sound, or any other array, comes as frames. Knows nothing of files, text or decoders.
+"""
+
+import math
+from collections.abc import Callable
+from itertools import pairwise
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from softgaze.attention import MultiHead
+from softgaze.backbones import COLOURS, Backbone, backbone, bright, side_of, whole
+from softgaze.dropout import Dropout
+from softgaze.models.base import Watch, look_at
+from softgaze.models.conv import EncoderLayer as ConvolutionLayer
+from softgaze.models.transformer import EncoderLayer, FeedForward, PreNorm
+from softgaze.positions import Sinusoidal
+
+WAVES = 4  # lengths of the waves that say where a patch is: the picture's double side, its side, a half, a quarter
+GROUPS = 8  # of channels that are normed together
+KERNEL = 5  # frames that a layer of `Frames` sees at once
+
+
+class Places(nn.Module):
+    """Adds to each patch where it is in the picture, by waves across and down; any number of patches will do."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.project = nn.Linear(4 * WAVES, width)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """(B, S, D) of a square grid in reading order."""
+        rows = side_of(vectors.shape[1])
+        places = (torch.arange(rows, device=vectors.device, dtype=vectors.dtype) + 0.5) / rows
+        lengths = math.pi * 2 ** torch.arange(WAVES, device=vectors.device, dtype=vectors.dtype)
+        angles = places[:, None] * lengths  # (rows, WAVES)
+        waves = torch.cat([angles.sin(), angles.cos()], -1)
+        down, across = waves[:, None].expand(-1, rows, -1), waves[None].expand(rows, -1, -1)
+        placed: Tensor = vectors + self.project(torch.cat([down, across], -1).flatten(0, 1))
+        return placed
+
+
+class Convolutions(nn.Module):
+    """A small CNN: halves the picture until a pixel is a patch, then some residual layers."""
+
+    def __init__(self, item_width: int, width: int, layers: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        halvings = side_of(item_width // COLOURS).bit_length() - 1
+        # Half of the width is a quarter of the work, and pixels that stand for a patch are many.
+        channels = [COLOURS, *(in_groups(width >> (halvings - number)) for number in range(halvings))]
+        self.halvings = nn.ModuleList(
+            nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in pairwise(channels)
+        )
+        self.norms = nn.ModuleList(nn.GroupNorm(GROUPS, after) for after in channels[1:])
+        self.layers = nn.ModuleList(Residual(channels[-1]) for _ in range(layers))
+        self.project = nn.Linear(channels[-1], width)
+        self.places, self.norm, self.dropout = Places(width), nn.LayerNorm(width), Dropout(dropout)
+
+    def forward(self, values: Tensor, real: Tensor, watch: Watch | None = None) -> Tensor:
+        """(B, S, W) -> (B, S, D)."""
+        picture = whole(bright(values, self.norm.weight.dtype))
+        picture = picture.contiguous(memory_format=torch.channels_last)  # a fifth less time on a CPU
+        for halve, norm in zip(self.halvings, self.norms, strict=True):
+            picture = F.relu(norm(halve(picture)))
+        for layer in self.layers:
+            picture = layer(picture)
+        vectors = self.project(picture.flatten(2).transpose(1, 2))  # (B, S, D)
+        seen: Tensor = self.dropout(self.places(self.norm(vectors)))
+        return seen
+
+
+def in_groups(channels: int) -> int:
+    """Some more, so that they can be normed in groups."""
+    return max(2 * GROUPS, -(-channels // GROUPS) * GROUPS)
+
+
+class Residual(nn.Module):
+    """x + conv(relu(norm(conv(x))))."""
+
+    def __init__(self, width: int) -> None:
+        super().__init__()
+        self.first, self.second = (nn.Conv2d(width, width, 3, padding=1) for _ in range(2))
+        self.norm = nn.GroupNorm(GROUPS, width)
+
+    def forward(self, picture: Tensor) -> Tensor:
+        """(B, D, rows, columns)."""
+        changed: Tensor = picture + self.second(F.relu(self.norm(self.first(picture))))
+        return changed
+
+
+class Patches(nn.Module):
+    """Each patch projected, then layers of self-attention among them (Dosovitskiy 2021)."""
+
+    def __init__(self, item_width: int, width: int, layers: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.project, self.places, self.norm = nn.Linear(item_width, width), Places(width), nn.LayerNorm(width)
+        self.layers = nn.ModuleList(
+            EncoderLayer(
+                MultiHead(width, heads),
+                FeedForward(width, 2 * width, dropout),
+                lambda: PreNorm(nn.LayerNorm(width), dropout),
+            )
+            for _ in range(layers)
+        )
+
+    def forward(self, values: Tensor, real: Tensor, watch: Watch | None = None) -> Tensor:
+        """(B, S, W) -> (B, S, D)."""
+        vectors = self.places(self.project(bright(values, self.norm.weight.dtype)))
+        everywhere = torch.arange(vectors.shape[1], device=vectors.device)
+        for number, layer in enumerate(self.layers):
+            vectors = layer(vectors, everywhere, real, look_at(watch, "encoder", number))
+        normed: Tensor = self.norm(vectors)
+        return normed
+
+
+class Frames(nn.Module):
+    """Frames one after the other: normed, projected, placed, then gated convolutions that see a few neighbours."""
+
+    def __init__(self, item_width: int, width: int, layers: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.norm, self.project = nn.LayerNorm(item_width), nn.Linear(item_width, width)
+        self.positions, self.last_norm = Sinusoidal(width, width, 0), nn.LayerNorm(width)
+        self.layers = nn.ModuleList(ConvolutionLayer(width, KERNEL, 1, dropout) for _ in range(layers))
+
+    def forward(self, values: Tensor, real: Tensor, watch: Watch | None = None) -> Tensor:
+        """(B, S, W) -> (B, S, D)."""
+        vectors: Tensor = self.project(self.norm(values.to(self.norm.weight.dtype)))
+        places = torch.arange(vectors.shape[1], device=vectors.device)
+        vectors = self.positions.add(vectors, places)
+        for layer in self.layers:
+            vectors = layer(vectors, real[:, 0, 0, :, None].to(vectors.dtype))
+        normed: Tensor = self.last_norm(vectors)
+        return normed
+
+
+class Frozen(nn.Module):
+    """Vectors that a pretrained network has made already: normed, projected, placed."""
+
+    def __init__(self, item_width: int, width: int, layers: int, heads: int, dropout: float) -> None:
+        super().__init__()
+        self.norm, self.project = nn.LayerNorm(item_width), nn.Linear(item_width, width)
+        self.places, self.dropout = Places(width), Dropout(dropout)
+
+    def forward(self, values: Tensor, real: Tensor, watch: Watch | None = None) -> Tensor:
+        """(B, S, W) -> (B, S, D)."""
+        seen: Tensor = self.dropout(self.places(self.project(self.norm(values.to(self.norm.weight.dtype)))))
+        return seen
+
+
+class Tuned(nn.Module):
+    """Patches seen by a pretrained network that goes on learning."""
+
+    def __init__(self, network: Backbone, width: int, dropout: float) -> None:
+        super().__init__()
+        self.network, self.seen = network, Frozen(network.shape.width, width, 0, 0, dropout)
+
+    def forward(self, values: Tensor, real: Tensor, watch: Watch | None = None) -> Tensor:
+        """(B, S, W) -> (B, S, D)."""
+        seen: Tensor = self.seen(self.network.of_patches(values), real, watch)
+        return seen
+
+
+Make = Callable[[int, int, int, int, float], nn.Module]  # item width, width, layers, heads, dropout
+EYES: dict[str, Make] = {"cnn": Convolutions, "patches": Patches, "frames": Frames}
+
+
+def eyes_for(encoder: str, frozen: bool) -> Make:
+    """By name; a pretrained network has been at work before, if it is frozen."""
+    if encoder in EYES:
+        return EYES[encoder]
+    if frozen:
+        return Frozen
+    return lambda item_width, width, layers, heads, dropout: Tuned(backbone(encoder), width, dropout)

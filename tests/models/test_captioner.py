@@ -1,0 +1,98 @@
+"""A captioner is held to everything that models of text are, and its eyes to what a picture is."""
+
+import pytest
+import torch
+
+import checks
+from checks import SMALL, VECTORS, VOCABULARY, same
+from softgaze.errors import UsageError
+from softgaze.models import Source, build
+
+FRAMES = SMALL["captioner"]
+CASES = {
+    "rnn": FRAMES,
+    "rnn-2": FRAMES.but(layers=2),
+    "transformer": FRAMES.but(decoder="transformer", heads=2, layers=2, attentions={"decoder": 2, "cross": 2}),
+}
+PICTURES = {"width": 16, "layers": 1, "encoder_layers": 1, "heads": 2, "dropout": 0.0}
+CELLS, PATCH = 16, 2
+
+
+@pytest.mark.parametrize(("check", "case"), checks.every(CASES))
+def test_every_check(check, case):
+    check(case)
+
+
+def pictures(count: int = 2, seed: int = 0) -> Source:
+    draw = torch.Generator().manual_seed(seed)
+    values = torch.randint(0, 256, (count, CELLS, 3 * PATCH**2), dtype=torch.uint8, generator=draw)
+    return Source(values, torch.full((count,), CELLS))
+
+
+def captioner(encoder: str, decoder: str = "rnn", **options):
+    torch.manual_seed(1)
+    sides = {"source_vocabulary": 3 * PATCH**2, "target_vocabulary": VOCABULARY}
+    return build("captioner", **sides, **{**PICTURES, **options}, encoder=encoder, decoder=decoder).eval()
+
+
+@pytest.mark.parametrize("decoder", ["rnn", "transformer"])
+@pytest.mark.parametrize("encoder", ["cnn", "patches"])
+def test_a_picture_has_a_vector_for_each_patch_and_pictures_do_not_mix(encoder, decoder):
+    model, source = captioner(encoder, decoder), pictures()
+    memory = model.encode(source)
+    assert memory.values.shape == (2, CELLS, 16)
+    alone = [model.encode(Source(*(part[row : row + 1] for part in source))) for row in range(2)]
+    same(memory.values, torch.cat([each.values for each in alone]), within=1e-5)
+    target = torch.tensor([[2, 5, 6], [2, 7, 8]])
+    step = model.step(target[:, 0], model.start(memory))
+    assert step.weights.shape[2] == CELLS
+    assert model(source, target).shape == (2, 3, VOCABULARY)
+
+
+@pytest.mark.parametrize("encoder", ["cnn", "patches"])
+def test_the_eyes_know_where_a_patch_is(encoder):
+    """The same patch everywhere, away from the edges, has another vector at every place."""
+    plain = Source(torch.full((1, 64, 3 * PATCH**2), 90, dtype=torch.uint8), torch.tensor([64]))
+    vectors = captioner(encoder).encode(plain).values[0]
+    apart = torch.cdist(vectors, vectors) + torch.eye(64) * 9
+    assert apart.min() > 1e-3
+
+
+def test_what_a_cnn_sees_at_a_patch_is_what_lies_around_it():
+    """A change in the first patch reaches its neighbours and not the other corner."""
+    model, source = captioner("cnn", encoder_layers=0), pictures(1)
+    changed = source.values.clone()
+    changed[0, 0] = 255 - changed[0, 0]
+    # Norms of groups are over the whole picture, so only their small effect is left far away.
+    moved = (model.encode(source).values - model.encode(source._replace(values=changed)).values).norm(dim=-1)[0]
+    assert moved[0] > 4 * moved[-1]
+
+
+def test_self_attention_among_patches_can_be_watched():
+    seen = checks.Recorder()
+    captioner("patches").encode(pictures(), seen)
+    assert [*seen.seen] == [("encoder", 0)]
+    assert seen.seen["encoder", 0][0][1].shape == (2, 2, CELLS, CELLS)
+
+
+@pytest.mark.parametrize("width", [1, 3])
+def test_frames_may_be_narrow(width):
+    model = build("captioner", source_vocabulary=width, target_vocabulary=9, **FRAMES.options).eval()
+    assert model.encode(Source(torch.randn(1, 5, width), torch.tensor([5]))).values.shape == (1, 5, 16)
+
+
+def test_what_is_not_as_wide_as_in_training_is_refused_in_one_line():
+    with pytest.raises(UsageError, match="reads items of 11 numbers") as caught:
+        FRAMES.model.encode(Source(VECTORS[:3, :7][None], torch.tensor([3])))
+    assert "\n" not in str(caught.value)
+
+
+def test_a_picture_is_a_square_of_patches():
+    model = captioner("cnn")
+    with pytest.raises(ValueError, match="15 make no square"):
+        model.encode(Source(pictures().values[:, :15], torch.tensor([15, 15])))
+
+
+def test_an_unknown_decoder_or_encoder_is_named():
+    with pytest.raises(UsageError, match="decoder"):
+        captioner("cnn", "lstm")
