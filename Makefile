@@ -7,7 +7,7 @@ INPUTS := pyproject.toml constraints.txt
 PIP     = $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev browser quickstart check test docs soak bench bench-full format dist clean
+.PHONY: help setup setup-dev browser quickstart check test audit docs soak bench bench-full load format dist clean
 
 help:            ## what can be made
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -49,6 +49,15 @@ check: setup-dev            ## format, lint, types, tests: what CI runs
 
 test: check            ## from a fresh clone: set up, then check
 
+# All is pinned, so nothing is resolved or installed.
+AUDIT = $(BIN)/python -m pip_audit --strict --requirement constraints.txt --no-deps --disable-pip --timeout 10
+audit: setup-dev            ## known holes in the pinned packages, where their database can be reached
+	@said=$$($(AUDIT) 2>&1); code=$$?; last=$$(echo "$$said" | tail -n 1); \
+	case "$$last" in \
+	*"not be audited"* | *onnect* | *"timed out"*) echo "audit: skipped, the database did not answer: $$last";; \
+	*) echo "$$said"; exit $$code;; \
+	esac
+
 docs: setup-dev            ## run the guide, draw its figures again, and build the site: build/site/index.html
 	$(BIN)/python -m docs.chapters
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs . build/site
@@ -62,6 +71,9 @@ bench: setup            ## training and decoding speed beside the peers (BENCH=,
 
 bench-full: setup            ## the same for every model, longer and more often
 	$(BIN)/python -m benchmarks.training --full $(BENCH)
+
+load: setup            ## a server under 32 clients, texts together against one at a time (LOAD= for options: a model, --minutes 10)
+	$(BIN)/python -m benchmarks.load $(LOAD)
 
 format: setup-dev            ## format and mend what ruff can mend
 	$(BIN)/ruff format .

@@ -1,28 +1,51 @@
-"""Decoding speed of softgaze and its peers: same pieces, same sizes, as many tokens for each sentence, taking turns.
+"""Decoding speed of softgaze and its peers: same pieces, same sizes and, where it can be, the same weights, in turns.
 
     python -m benchmarks.decoding
     python -m benchmarks.decoding --source train.en --target train.de --rounds 5 --sentences 1000
+    python -m benchmarks.decoding --models runs/pre runs/post --text test.en --rounds 5 --sentences 1000
 
-Every run is a process of its own, timed from ids (or pieces) to ids, models loaded and warm. Contenders take turns, and
-what is reported is the ratio within each round.
+A Transformer is trained first (or `--models` names some that were), and everybody gets its weights, each in its own
+format: a peer must write greedily what ours writes before it is timed. RNNs differ too much for that: they have weights
+drawn at random, and everybody writes as many tokens for each sentence. Every run is a process of its own, timed from
+ids (or pieces) to ids, models loaded and warm. Contenders take turns, and what is reported is the ratio within a round.
 """
 
 import argparse
 import json
 import os
 import shutil
+import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
+from hashlib import sha256
 from itertools import product
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.environments import UnavailableError
 from benchmarks.peers.decode_job import Orders
-from benchmarks.report import Spread, commit, memory
-from benchmarks.training import CASES, HERE, QUICK, WORK, call, make_job, prepare_corpus, python_of, turns
+from benchmarks.report import Spread, command, commit, memory
+from benchmarks.training import (
+    CASES,
+    HERE,
+    QUICK,
+    ROOT,
+    WORK,
+    Case,
+    call,
+    environment_of,
+    make_job,
+    phrasebook,
+    prepare_corpus,
+    python_of,
+    turns,
+)
 from softgaze.evaluation.machine import processor
+
+if TYPE_CHECKING:
+    from softgaze.bundle import Bundle
 
 
 class Contender(NamedTuple):
@@ -33,6 +56,7 @@ class Contender(NamedTuple):
     environment: str  # whose interpreter
     archs: tuple[str, ...]
     told: str = ""
+    residuals: tuple[str, ...] = ("pre", "post")  # whose trained weights it can load
 
 
 BOTH = ("transformer", "rnn-luong")
@@ -43,51 +67,163 @@ CONTENDERS = {
     "onnx": Contender("softgaze, ONNX Runtime", "decode_softgaze", "softgaze", BOTH[1:], "onnx"),
     "direct-float32": Contender("CTranslate2 float32, direct", "decode_ctranslate2", "softgaze", BOTH[:1], "float32"),
     "direct-int8": Contender("CTranslate2 int8, direct", "decode_ctranslate2", "softgaze", BOTH[:1], "int8"),
-    "eole": Contender("eole", "decode_eole", "eole", BOTH),
+    "eole": Contender("eole", "decode_eole", "eole", BOTH, residuals=("pre",)),
     "marian": Contender("Hugging Face generate", "decode_marian", "marian", BOTH[:1]),
     "joeynmt": Contender("JoeyNMT", "decode_joeynmt", "joeynmt", BOTH),
 }
-ENGINES = {"transformer": {"float32": "ctranslate2", "int8": "ctranslate2"}, "rnn-luong": {"onnx": "onnx"}}
+ENGINES = {
+    "transformer": {"float32": "ctranslate2", "int8": "ctranslate2"},
+    "rnn-luong": {"onnx": "onnx"},
+    "rnn-bahdanau": {"onnx": "onnx"},
+}
 OURS = "torch"  # what ratios are taken of
+ROUNDED = ("int8", "direct-int8")  # other numbers, so other text
+PROVEN = 50  # sentences that must be the same, greedily, before anything is timed
+RANDOM, TRAINED = "equal lengths, random weights", "same weights"
+COMPARABLE = {"positions": "sinusoidal", "norm": "layer", "feed_forward": "relu", "tie": "all"}  # what all peers have
 Run = dict[str, Any]
 
 
-# --- the models -------------------------------------------------------------------------------------------------
+@dataclass(frozen=True)
+class Subject:
+    """A model that everybody decodes with."""
+
+    name: str
+    orders: Orders  # beam, batch and whether alone are filled in for each table
+    contenders: list[str]
 
 
-def make_models(case: str, corpus: Path, place: Path) -> None:
-    """A model with random weights in the corpus's vocabulary, and what it is exported to; each once, by a process."""
-    arch = CASES[case].arch
-    call(Path(sys.executable), "benchmarks.decoding", ["--make", case, str(corpus), str(place), "torch"], 1)
-    for precision in ENGINES[arch]:
-        call(Path(sys.executable), "benchmarks.decoding", ["--make", case, str(corpus), str(place), precision], 1)
+# --- models with random weights ---------------------------------------------------------------------------------
 
 
-def make(case: str, corpus: str, place: str, precision: str) -> None:
-    """One of them; ONNX Runtime and CTranslate2 do not share a process."""
-    import torch
+def random_subject(case: str, given: argparse.Namespace) -> Subject:
+    """A model in the corpus's vocabulary, and what it is exported to; each once, by a process."""
+    corpus, _ = prepare_corpus(given.source, given.target)
+    place = WORK / f"decoding-{case.replace(' ', '-')}"
+    make(case, str(corpus), place, "torch")
+    for precision in ENGINES[CASES[case].arch]:
+        make(case, str(corpus), place, precision)
+    orders = Orders(make_job(CASES[case], corpus, QUICK, given), given.sentences, given.length, 1, False, 1, str(place))
+    able = [name for name in given.contenders if CASES[case].arch in CONTENDERS[name].archs]
+    return Subject(f"{case}, {RANDOM}", orders, able)
 
-    from softgaze.bundle import Bundle, Description, Tokenizers, save_bundle
-    from softgaze.data.detector import Detector
+
+def make(case: str, corpus: str, place: Path, kind: str) -> None:
+    """In a process of its own: ONNX Runtime and CTranslate2 do not share one."""
+    call(Path(sys.executable), "benchmarks.decoding", ["--make", case, corpus, str(place), kind], 1)
+
+
+def make_here(case: str, corpus: str, place: str, kind: str) -> None:
+    """The model that is drawn, or one it is exported to."""
+    from softgaze.bundle import Bundle
     from softgaze.engines.exporting import export
-    from softgaze.training.prepare import Prepared
 
-    directory = Path(place) / precision
+    directory = Path(place) / kind
     shutil.rmtree(directory, ignore_errors=True)
-    own = CASES[case]
-    if precision == "torch":
-        torch.manual_seed(1)
-        tokenizer = Prepared.open(Path(corpus) / "encoded").tokenizers.target  # one for both sides
-        description = Description(own.arch, own.size, own.options, "source", "target", 256)
-        both = Tokenizers(tokenizer, tokenizer)
-        detector = Detector.train({"source": ["a"], "target": ["b"]})
-        save_bundle(directory, description.build(both), description, both, detector, {})
+    if kind == "torch":
+        draw(CASES[case], Path(corpus), directory)
     else:
         bundle = Bundle.open(Path(place) / "torch")
         directory.mkdir()
-        to = ENGINES[own.arch][precision]
-        export(bundle, bundle.model(), directory, to, precision if to == "ctranslate2" else "float32", None)
+        to = ENGINES[bundle.description.arch][kind]
+        export(bundle, bundle.model(), directory, to, kind if to == "ctranslate2" else "float32", None)
     print(json.dumps({"made": str(directory)}))
+
+
+def draw(case: Case, corpus: Path, directory: Path) -> None:
+    """A bundle with weights as they are before training."""
+    import torch
+
+    from softgaze.bundle import Description, Tokenizers, save_bundle
+    from softgaze.data.detector import Detector
+    from softgaze.training.prepare import Prepared
+
+    torch.manual_seed(1)
+    tokenizer = Prepared.open(corpus / "encoded").tokenizers.target
+    description = Description(case.arch, case.size, case.options, "source", "target", 256)
+    both = Tokenizers(tokenizer, tokenizer)
+    detector = Detector.train({"source": ["a"], "target": ["b"]})
+    save_bundle(directory, description.build(both), description, both, detector, {})
+
+
+# --- trained models ---------------------------------------------------------------------------------------------
+
+
+def trained_subject(path: Path, given: argparse.Namespace) -> Subject:
+    """Its exports, its weights in a file that every peer can read, and text in its pieces."""
+    import torch
+
+    from softgaze.bundle import Bundle
+
+    bundle = Bundle.open(path)
+    options = comparable(bundle)
+    place = WORK / f"decoding-{bundle.files['model.safetensors']['sha256'][:12]}"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "torch").unlink(missing_ok=True)
+    (place / "torch").symlink_to(path.resolve())
+    for kind in ENGINES["transformer"]:
+        make("", "", place, kind)
+    torch.save({name: each.detach() for name, each in bundle.model().named_parameters()}, place / "weights.pt")
+    count = write_text(place / "corpus", bundle, given)
+    case = Case("transformer", bundle.description.size, 0.0, {**bundle.description.options, **options})
+    job = make_job(case, place / "corpus", QUICK, given)
+    able = [name for name in given.contenders if runs(CONTENDERS[name], options["residual"])]
+    orders = Orders(job, count, 0, 1, False, 1, str(place), str(place / "weights.pt"))
+    return Subject(f"transformer {case.size}, {options['residual']}-norm, {TRAINED}", orders, able)
+
+
+def runs(contender: Contender, residual: str) -> bool:
+    """Whether it can load a trained Transformer of this kind."""
+    return "transformer" in contender.archs and residual in contender.residuals
+
+
+def comparable(bundle: "Bundle") -> dict[str, Any]:
+    """The options of a Transformer that peers have, too; others are refused."""
+    from softgaze.models import MODELS, options
+
+    own = {name: each.default for name, each in options(MODELS[bundle.description.arch]).items()}
+    chosen = own | bundle.description.options
+    wrong = [f"{name} {chosen.get(name)}" for name, wanted in COMPARABLE.items() if chosen.get(name) != wanted]
+    if wrong or not bundle.tokenizers.joint or chosen["key_heads"] or chosen["reach"]:
+        raise SystemExit(
+            f"{bundle.path}: no peer has such a model: {', '.join(wrong) or 'key_heads, reach, vocabulary'}"
+        )
+    return {"residual": chosen["residual"]}
+
+
+def write_text(place: Path, bundle: "Bundle", given: argparse.Namespace) -> int:
+    """Sentences to decode, as pieces, where `Job` looks for them; returns how many there are."""
+    from softgaze.data.corpus import read_lines
+
+    lines = list(read_lines(given.text)) if given.text else [source for source, _ in bundle.held_out or ()]
+    tokenizer = bundle.tokenizers.target
+    encoded = [ids for ids in tokenizer.encode(lines) if 0 < len(ids) < bundle.description.max_length]
+    pieces = [" ".join(tokenizer.pieces(ids)) for ids in encoded[: given.sentences]]
+    if not pieces:
+        raise SystemExit(f"{bundle.path}: holds no held-out text; give some with --text FILE")
+    place.mkdir(exist_ok=True)
+    for name in ("train.source", "train.target", "dev.source", "dev.target"):  # eole trains a step on it
+        (place / name).write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    (place / "vocabulary.txt").write_text("\n".join(tokenizer.pieces(range(len(tokenizer)))) + "\n", encoding="utf-8")
+    return len(pieces)
+
+
+def train(residual: str, given: argparse.Namespace) -> Path:
+    """A model of the text, made by the ordinary command, once."""
+    source, target = (given.source, given.target) if given.source else phrasebook()
+    key = sha256(source.read_bytes() + target.read_bytes() + str(given.minutes).encode()).hexdigest()[:12]
+    place = WORK / f"trained-{residual}-{key}"
+    if not (place / "manifest.json").exists():
+        settings = [f"model.options.{name}={value}" for name, value in {**COMPARABLE, "residual": residual}.items()]
+        chosen = [word for setting in settings for word in ("--set", setting)]
+        languages = ["--source-lang", "source", "--target-lang", "target", "--size", "tiny"]
+        words = ["--train", str(source), str(target), "--minutes", str(given.minutes), "--out", str(place)]
+        environment = environment_of(ROOT, ROOT / "src", threads=given.threads)
+        print(f"training a {residual}-norm Transformer for {given.minutes} minutes", flush=True)
+        subprocess.run(
+            [sys.executable, "-m", "softgaze", "train", *words, *languages, *chosen], check=True, env=environment
+        )
+    return place
 
 
 # --- runs -------------------------------------------------------------------------------------------------------
@@ -109,101 +245,168 @@ def run(name: str, orders: Orders) -> Run:
         shutil.rmtree(orders.job.out, ignore_errors=True)
 
 
-def run_all(orders: Orders, names: Sequence[str], rounds: int, facts: Run) -> list[Run]:
+def prove(subject: Subject) -> dict[str, str]:
+    """Whose greedy translations are not ours, and why; of rounded weights nobody asks it."""
+    orders = replace(subject.orders, sentences=min(PROVEN, subject.orders.sentences), beam=1, batch=8)
+    ours = run(OURS, orders)
+    failed: dict[str, str] = {}
+    for name in subject.contenders:
+        if name == OURS or name in ROUNDED:
+            continue
+        found = run(name, orders)
+        if "error" in found or alike(found, ours) < 1:
+            share = "" if "error" in found else f"only {alike(found, ours):.0%} of its greedy translations are ours"
+            failed[name] = found.get("error") or share
+        print(f"{subject.name}: {CONTENDERS[name].label}: {failed.get(name, 'the same greedy text')}", flush=True)
+    return failed
+
+
+def alike(one: Run, other: Run) -> float:
+    """The share of sentences that became the same, piece by piece."""
+    same: list[bool] = [left == right for left, right in zip(one["written"], other["written"], strict=True)]
+    return sum(same) / len(same)
+
+
+def best_batch(name: str, orders: Orders, sizes: Sequence[int]) -> int:
+    """Each peer in its best setting: a trial on half of the text decides. Ours batch by themselves."""
+    if len(sizes) == 1 or orders.alone or CONTENDERS[name].module == "decode_softgaze":
+        return sizes[0]
+    trial = replace(orders, sentences=max(max(sizes), orders.sentences // 2))
+    rates = {size: run(name, replace(trial, batch=size)).get("sentences_per_second", 0) for size in sizes}
+    return max(sizes, key=lambda size: rates[size])
+
+
+def run_all(subject: Subject, orders: Orders, given: argparse.Namespace, broken: dict[str, str]) -> list[Run]:
     """All rounds of one table; a contender that failed once is not tried again."""
-    runs: list[Run] = []
-    broken: set[str] = set()
-    for turn in turns(names, rounds):
+    found: list[Run] = []
+    written: dict[int, Run] = {}  # ours of each round, which takes the first turn
+    names = [name for name in subject.contenders if name not in broken]
+    batches = {name: best_batch(name, orders, given.batches) for name in names}
+    for turn in turns(names, given.rounds):
         if turn.contender in broken:
             continue
-        result = {**facts, "contender": turn.contender, "round": turn.round, **run(turn.contender, orders)}
+        batch = batches[turn.contender]
+        result = {"contender": turn.contender, "round": turn.round, **run(turn.contender, replace(orders, batch=batch))}
         if "error" in result:
-            broken.add(turn.contender)
+            broken[turn.contender] = result["error"]
+        elif turn.contender == OURS:
+            written[turn.round] = dict(result)
+        if "error" not in result and not orders.length and turn.round in written:
+            result["same"] = alike(result, written[turn.round])
+        result.pop("written", None)
         told = result.get("error") or f"{result['sentences_per_second']:,.1f} sentences/s"
-        print(f"{facts['case']}, {facts['setting']}: {CONTENDERS[turn.contender].label}: {told}", flush=True)
-        runs.append(result)
-    return runs
+        print(f"{subject.name}: {CONTENDERS[turn.contender].label}: {told}", flush=True)
+        found.append(result | {"batch": batch})
+    return [*found, *({"contender": name, "round": 0, "error": why} for name, why in broken.items())]
+
+
+def measure(subject: Subject, given: argparse.Namespace) -> list[Run]:
+    """Every beam and setting of one model."""
+    broken = prove(subject) if subject.orders.weights else {}
+    found: list[Run] = []
+    for beam, setting in product(given.beams, given.settings):
+        alone = setting == "alone"
+        count = max(1, subject.orders.sentences // 10) if alone else subject.orders.sentences
+        orders = replace(subject.orders, beam=beam, alone=alone, sentences=count)
+        facts = {"case": subject.name, "setting": f"beam {beam}, {'one by one' if alone else 'all at once'}"}
+        found += [facts | each for each in run_all(subject, orders, given, dict(broken))]
+    return found
 
 
 # --- the report -------------------------------------------------------------------------------------------------
 
+HEADINGS = (
+    "contender | version | sentences/s: median (range) | tokens/s | softgaze's torch is … times as fast | text as ours"
+)
+
 
 def table(runs: Sequence[Run]) -> str:
     """Markdown: a row for each contender, and how many times as fast ours is."""
-    lines = [
-        "| contender | version | sentences/s: median (range) | tokens/s | softgaze's torch is … times as fast |",
-        "|---|---|--:|--:|--:|",
-    ]
-    ours = {each["round"]: each["seconds"] for each in runs if each["contender"] == OURS and "error" not in each}
+    lines = [f"| {HEADINGS} | batch |", "|---|---|--:|--:|--:|--:|--:|"]
+    ours = {each["round"]: each["sentences_per_second"] for each in runs if each["contender"] == OURS}
     for name in dict.fromkeys(each["contender"] for each in runs):
         own = [each for each in runs if each["contender"] == name]
         failed = next((each["error"] for each in own if "error" in each), "")
         if failed:
-            lines.append(f"| {CONTENDERS[name].label} | | — ({failed.replace('|', '/')}) | — | — |")
-            continue
-        rates = Spread.of([each["sentences_per_second"] for each in own])
-        tokens = Spread.of([each["tokens_per_second"] for each in own])
-        ratios = [each["seconds"] / ours[each["round"]] for each in own if each["round"] in ours]
-        ratio = Spread.of(ratios).text(2) if ratios and name != OURS else "—"
-        cells = [CONTENDERS[name].label, own[0]["version"], rates.text(1), f"{tokens.middle:,.0f}", ratio]
-        lines.append(f"| {' | '.join(cells)} |")
+            lines.append(f"| {CONTENDERS[name].label} | | — ({failed.replace('|', '/')}) | — | — | — | — |")
+        else:
+            lines.append(f"| {' | '.join(cells(name, own, ours))} |")
     return "\n".join(lines)
 
 
-def document(runs: Sequence[Run], given: argparse.Namespace, text: str) -> str:
+def cells(name: str, own: Sequence[Run], ours: dict[int, float]) -> list[str]:
+    """One row."""
+    rates = Spread.of([each["sentences_per_second"] for each in own])
+    tokens = Spread.of([each["tokens_per_second"] for each in own])
+    ratios = [ours[each["round"]] / each["sentences_per_second"] for each in own if each["round"] in ours]
+    ratio = Spread.of(ratios).text(2) if ratios and name != OURS else "—"
+    same = f"{own[0]['same']:.1%}" if "same" in own[0] and name != OURS else "—"
+    batch = "its own" if CONTENDERS[name].module == "decode_softgaze" else str(own[0]["batch"])
+    return [CONTENDERS[name].label, own[0]["version"], rates.text(1), f"{tokens.middle:,.0f}", ratio, same, batch]
+
+
+def document(runs: Sequence[Run], given: argparse.Namespace) -> str:
     """The page."""
+    text = (given.text or given.source or Path("the built-in phrasebook")).name
     parts = [
         "# Decoding speed, side by side",
         "Written by `python -m benchmarks.decoding`; how it measures is in [README.md](README.md).",
     ]
     for case, setting in dict.fromkeys((each["case"], each["setting"]) for each in runs):
         own = [each for each in runs if (each["case"], each["setting"]) == (case, setting)]
-        parts += [f"## {case}, {setting}", table(own)]
+        parts += [f"## {case}: {setting}", table(own)]
     surroundings = [
         f"Machine: {processor()}, {os.cpu_count()} cores, {memory()}; {given.threads} threads for everybody.",
-        f"Text: {text}; {given.sentences} sentences, {given.length} tokens written for each; {given.rounds} rounds.",
-        f"Peers and the direct CTranslate2 read {given.batch} sentences at once, sorted by length; ours choose.",
+        f"Text: {text}; up to {given.sentences} sentences, a tenth of them one by one; {given.rounds} rounds. With "
+        f"random weights {given.length} tokens are written for each.",
+        f"Sorted by length. Peers and the direct CTranslate2 read so many sentences at once as was fastest of "
+        f"{', '.join(map(str, given.batches))}; ours choose.",
         f"Date: {datetime.now(UTC):%Y-%m-%d}; commit {commit()}.",
+        f"Command: `{command('decoding')}`",
     ]
     return "\n\n".join([*parts, "## How, where and when", "\n".join(f"- {line}" for line in surroundings)]) + "\n"
 
 
-def main() -> None:
-    """Measure and write the report."""
+def arguments() -> argparse.Namespace:
+    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
-    parser.add_argument("--source", type=Path)
-    parser.add_argument("--target", type=Path)
-    parser.add_argument("--cases", nargs="+", choices=["transformer tiny", "rnn-luong"], default=["transformer tiny"])
+    parser.add_argument("--source", type=Path, help="text to train on; the built-in phrasebook unless given")
+    parser.add_argument("--target", type=Path, help="its translation, line by line")
+    parser.add_argument("--models", nargs="+", type=Path, metavar="BUNDLE", help="trained models instead of quick ones")
+    parser.add_argument(
+        "--text", type=Path, help="sentences for trained models; those held out in training unless given"
+    )
+    parser.add_argument("--trained", nargs="*", choices=["pre", "post"], default=["pre", "post"], help="kinds to train")
+    parser.add_argument("--minutes", type=float, default=2, help="how long each is trained")
+    parser.add_argument("--cases", nargs="*", choices=["transformer tiny", "rnn-luong"], default=["rnn-luong"])
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
     parser.add_argument("--beams", nargs="+", type=int, default=[5, 1])
     parser.add_argument("--settings", nargs="+", choices=["large", "alone"], default=["large", "alone"])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sentences", type=int, default=200)
-    parser.add_argument("--length", type=int, default=15)
-    parser.add_argument("--batch", type=int, default=64)
+    parser.add_argument("--length", type=int, default=15, help="tokens of each sentence, with random weights")
+    parser.add_argument("--batches", nargs="+", type=int, default=[32, 64, 128], help="sentences at once to try")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, default=HERE / "decoding")
     parser.add_argument("--make", nargs=4, help=argparse.SUPPRESS)
     given = parser.parse_args()
-    if given.make:
-        make(*given.make)
-        return
     given.batch_tokens = 4096
+    return given
+
+
+def main() -> None:
+    """Measure and write the report."""
+    given = arguments()
+    if given.make:
+        make_here(*given.make)
+        return
     WORK.mkdir(exist_ok=True)
-    corpus, text = prepare_corpus(given.source, given.target)
-    runs: list[Run] = []
-    for case in given.cases:
-        place = WORK / f"decoding-{case.replace(' ', '-')}"
-        make_models(case, corpus, place)
-        job = make_job(CASES[case], corpus, QUICK, given)
-        here = [name for name in given.contenders if job.arch in CONTENDERS[name].archs]
-        for beam, setting in product(given.beams, given.settings):
-            alone = setting == "alone"
-            count = given.sentences // 10 if alone else given.sentences
-            orders = Orders(job, count, given.length, beam, alone, given.batch, str(place))
-            facts = {"case": case, "setting": f"beam {beam}, {'one by one' if alone else 'all at once'}"}
-            runs += run_all(orders, here, given.rounds, facts)
-    given.out.with_suffix(".md").write_text(document(runs, given, text), encoding="utf-8")
+    models = given.models or [train(residual, given) for residual in given.trained]
+    subjects = [trained_subject(path, given) for path in models]
+    subjects += [random_subject(case, given) for case in given.cases]
+    runs = [each for subject in subjects for each in measure(subject, given)]
+    page = document(runs, given)
+    given.out.with_suffix(".md").write_text(page, encoding="utf-8")
     given.out.with_suffix(".jsonl").write_text("".join(json.dumps(each) + "\n" for each in runs), encoding="utf-8")
     print(f"wrote {given.out.with_suffix('.md')}")
 

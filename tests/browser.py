@@ -60,9 +60,34 @@ def open_page(chromium: Browser, tmp_path: Path) -> Iterator[Opens]:
     assert complaints == []
 
 
-def watch(page: Page, complaints: list[str]) -> None:
+@pytest.fixture
+def visit(chromium: Browser) -> Iterator[Opens]:
+    """`visit(url, **context)` opens a page of a server, which may ask that server and nobody else.
+
+    `expected` are beginnings of complaints that the test is about.
+    """
+    complaints: list[str] = []
+    contexts = []
+    excused: list[str] = []
+
+    def opened(url: str, *, expected: tuple[str, ...] = (), **options: Any) -> Page:
+        contexts.append(chromium.new_context(**options))
+        page = contexts[-1].new_page()
+        page.set_default_timeout(60_000)
+        excused.extend(expected)
+        watch(page, complaints, (*OWN, url))
+        page.goto(url)
+        return page
+
+    yield opened
+    for context in contexts:
+        context.close()
+    assert [each for each in complaints if not each.startswith(tuple(excused))] == []
+
+
+def watch(page: Page, complaints: list[str], own: tuple[str, ...] = OWN) -> None:
     """Keep what a page prints as an error or asks for."""
     page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
     page.on("console", lambda said: complaints.append(f"{said.type}: {said.text}") if said.type != "log" else None)
     page.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    page.on("request", lambda asked: None if asked.url.startswith(OWN) else complaints.append(f"request: {asked.url}"))
+    page.on("request", lambda asked: None if asked.url.startswith(own) else complaints.append(f"request: {asked.url}"))

@@ -6,7 +6,8 @@ import signal
 import torch
 from hypothesis import settings
 
-from browser import chromium, open_page  # noqa: F401
+from browser import chromium, open_page, visit  # noqa: F401
+from clusters import ray  # noqa: F401
 
 # A shell that starts the suite in the background has it ignore Ctrl-C, and every program it starts after it.
 if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:

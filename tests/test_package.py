@@ -202,5 +202,5 @@ def test_every_extra_asks_for_something(wheel, extra):
 
 
 def test_all_is_everything_a_user_runs(wheel):
-    for_users = EXTRAS - {"all", "dev", "docs", "scale"}
+    for_users = EXTRAS - {"all", "dev", "docs"}
     assert requirements(wheel, "all") == set().union(*(requirements(wheel, extra) for extra in for_users))

@@ -4,8 +4,8 @@ import sys
 
 import ctranslate2
 
-from benchmarks.peers.decode_job import Decode, Orders, Sentences, measure
-from benchmarks.peers.job import SPECIAL
+from benchmarks.peers.batching import END
+from benchmarks.peers.decode_job import Decode, Orders, Sentences, Written, measure
 
 
 def prepare(orders: Orders) -> Decode:
@@ -13,18 +13,17 @@ def prepare(orders: Orders) -> Decode:
     translator = ctranslate2.Translator(
         f"{orders.model}/{PRECISION}/ctranslate2", inter_threads=orders.job.threads, intra_threads=1
     )
-    with open(orders.job.file("vocabulary.txt"), encoding="utf-8") as file:
-        end = file.read().split("\n")[SPECIAL - 1]
+    end = orders.vocabulary[END]
 
-    def decode(sentences: Sentences) -> list[int]:
+    def decode(sentences: Sentences) -> Written:
         found = translator.translate_batch(
             [[*each, end] for each in sentences],
             max_batch_size=orders.batch,
             beam_size=orders.beam,
             min_decoding_length=orders.length,
-            max_decoding_length=orders.length,
+            max_decoding_length=orders.most(sentences),
         )
-        return [len(each.hypotheses[0]) for each in found]
+        return [each.hypotheses[0] for each in found]
 
     return decode
 

@@ -1,15 +1,41 @@
-"""eole, through its inference engine; the model is one that its own training has just written."""
+"""eole, through its inference engine; the model is one that its own training has just written, filled with our weights
+where there are some.
+"""
 
+import json
 from importlib.metadata import version
 from pathlib import Path
+from typing import Any
 
 import torch
 from eole.bin.run.train import train
 from eole.config.run import PredictConfig, TrainConfig
 from eole.inference_engine import InferenceEnginePY
+from safetensors.torch import load_file, save_file
 
-from benchmarks.peers.decode_job import Decode, Orders, Sentences, measure
+from benchmarks.peers.batching import BEGIN, END, PAD
+from benchmarks.peers.decode_job import Decode, Orders, Sentences, Written, measure
 from benchmarks.peers.eole import settings
+from benchmarks.peers.weights import Names, attention, norms, read, renamed
+
+LINEARS = ("linear_query", "linear_keys", "linear_values", "final_linear")
+ENCODER = {
+    **attention("attention", "self_attn", LINEARS),
+    "around_attention.norm": "input_layernorm",
+    "feed_forward.inner": "mlp.gate_up_proj",
+    "feed_forward.outer": "mlp.down_proj",
+    "around_feed_forward.norm": "post_attention_layernorm",
+}
+DECODER = {**ENCODER, **attention("cross", "context_attn", LINEARS), "around_cross.norm": "precontext_layernorm"}
+NAMES = Names(
+    {"encoder": "encoder.transformer_layers", "decoder": "decoder.transformer_layers"},
+    {"encoder": ENCODER, "decoder": DECODER},
+    {
+        "source_embedding.weight": ["src_emb.embeddings.weight"],
+        **norms("encoder.layer_norm", "decoder.layer_norm"),
+    },
+)
+SPECIAL = {"<blank>": PAD, "<s>": BEGIN, "</s>": END}  # its names for what we call otherwise, or have in another place
 
 
 def prepare(orders: Orders) -> Decode:
@@ -18,6 +44,8 @@ def prepare(orders: Orders) -> Decode:
     wanted = settings(orders.job)
     wanted["training"] |= {"train_steps": 1, "save_checkpoint_steps": 1, "batch_size": 256, "bucket_size": 64}
     train(TrainConfig(**wanted))
+    if orders.weights:
+        fill(Path(orders.job.scratch("model")), read(orders.weights), orders)
     nothing = Path(orders.job.scratch("nothing"))
     nothing.write_text("")
     engine = InferenceEnginePY(
@@ -26,8 +54,8 @@ def prepare(orders: Orders) -> Decode:
             src=str(nothing),
             beam_size=orders.beam,
             min_length=orders.length,
-            max_length=orders.length,
-            max_length_ratio=0,
+            max_length=orders.length or 500,
+            max_length_ratio=0 if orders.length else 2,
             batch_size=orders.batch,
             batch_type="sents",
             gpu_ranks=[],
@@ -37,12 +65,29 @@ def prepare(orders: Orders) -> Decode:
             transforms=[],
         )
     )
+    end = ["</s>"] if orders.weights else []  # our models read it, its own do not
 
-    def decode(sentences: Sentences) -> list[int]:
-        _, _, found = engine.infer_list([" ".join(each) for each in sentences])
-        return [len(best[0].split(" ")) for best in found]
+    def decode(sentences: Sentences) -> Written:
+        _, _, found = engine.infer_list([" ".join([*each, *end]) for each in sentences])
+        return [best[0].split() for best in found]
 
     return decode
+
+
+def fill(model: Path, weights: dict[str, Any], orders: Orders) -> None:
+    """Our weights in the file it will load: its words stand in another order, and it has a bias that ours has not."""
+    words = json.loads((model / "vocab.json").read_text("utf-8"))["src"]
+    rows = [SPECIAL.get(word, orders.numbers.get(word, PAD)) for word in words]
+    ours = renamed({**weights, "source_embedding.weight": weights["source_embedding.weight"][rows]}, NAMES)
+    path = (model / "model.00.safetensors").resolve()
+    drawn = load_file(path)
+    kept = [name for name in drawn if name not in ours]
+    if not all(name.endswith((".pe.pe", ".layer_scalar", "generator.bias")) for name in kept):
+        raise SystemExit(f"eole has parameters that ours has not: {kept}")
+    if set(ours) - set(drawn):
+        raise SystemExit(f"eole has no place for {sorted(set(ours) - set(drawn))}")
+    zero = {name: torch.zeros_like(drawn[name]) for name in kept if name == "generator.bias"}
+    save_file({**drawn, **{name: value.contiguous() for name, value in ours.items()}, **zero}, path)
 
 
 if __name__ == "__main__":

@@ -3,7 +3,7 @@
 import sys
 
 import softgaze
-from benchmarks.peers.decode_job import Decode, Orders, Sentences, measure
+from benchmarks.peers.decode_job import Decode, Orders, Sentences, Written, measure
 from softgaze.engines.base import Reading
 from softgaze.search.settings import Search
 from softgaze.symbols import END
@@ -17,12 +17,12 @@ def prepare(orders: Orders) -> Decode:
 
         torch.set_num_threads(orders.job.threads)
     engine = softgaze.load(f"{orders.model}/{kind}", "cpu").engine
-    search = Search(beam=orders.beam, min_length=orders.length, max_length=orders.length)
+    search = Search(beam=orders.beam, min_length=orders.length, max_length=orders.length or None)
 
-    def decode(sentences: Sentences) -> list[int]:
+    def decode(sentences: Sentences) -> Written:
         readings = [Reading((*ids, END)) for ids in orders.ids(sentences)]
         found = dict(engine.search(readings, search))
-        return [len(found[number][0].tokens) for number in range(len(readings))]
+        return [found[number][0].tokens for number in range(len(readings))]
 
     return decode
 

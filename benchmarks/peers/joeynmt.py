@@ -56,7 +56,7 @@ def training(job: Job) -> dict[str, Any]:
 
 
 def transformer(job: Job) -> dict[str, Any]:
-    """The model section of a Transformer; pre-norm, as ours."""
+    """The model section of a Transformer; pre-norm, as ours, unless another is asked for."""
     numbers = job.model
     common = {
         "type": "transformer",
@@ -64,7 +64,7 @@ def transformer(job: Job) -> dict[str, Any]:
         "hidden_size": numbers["width"],
         "ff_size": numbers["feed_forward_width"],
         "dropout": job.dropout,
-        "layer_norm": "pre",
+        "layer_norm": numbers.get("residual", "pre"),
         "embeddings": {"embedding_dim": numbers["width"], "scale": True, "dropout": job.dropout},
     }
     return {

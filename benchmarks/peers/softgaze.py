@@ -15,6 +15,7 @@ from softgaze.training.listeners import Listener
 from softgaze.training.loop import Trainer
 from softgaze.training.precision import has_bfloat16
 from softgaze.training.prepare import Prepared
+from softgaze.training.ranks import Ranks
 from softgaze.training.run import RunDirectory
 
 # Our own default is rotary, which learns faster and costs a few per cent more; the peers have sinusoids.
@@ -23,7 +24,7 @@ AS_PEERS: dict[str, dict[str, Any]] = {"transformer": {"positions": "sinusoidal"
 model_facts: dict[str, Any] = {}
 
 
-def trainer_of(job: Job) -> Trainer:
+def trainer_of(job: Job, ranks: Ranks | None = None) -> Trainer:
     """A trainer as `softgaze train` makes it, reading the text that was encoded for everybody."""
     options = {**AS_PEERS.get(job.arch, {}), **job.model, "dropout": job.dropout}
     settings = {
@@ -39,7 +40,8 @@ def trainer_of(job: Job) -> Trainer:
     }
     prepared = Prepared.open(Path(job.corpus) / "encoded")
     Path(job.out).mkdir(parents=True, exist_ok=True)
-    return make_trainer(RunDirectory(Path(job.out)), validated(settings), prepared, torch.device("cpu"), Listener())
+    run, config = RunDirectory(Path(job.out)), validated(settings)
+    return make_trainer(run, config, prepared, torch.device("cpu"), Listener(), ranks=ranks)
 
 
 def counted(trainer: Trainer, meter: Meter) -> None:

@@ -103,3 +103,9 @@ def pooled(work: Callable[[Job], Done], jobs: Sequence[Job], workers: int) -> It
 def cores() -> int:
     """Cores this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def threads() -> int:
+    """Threads worth having: one a core, or fewer where OMP_NUM_THREADS says so, which torch heeds by itself."""
+    asked = os.environ.get("OMP_NUM_THREADS", "")
+    return min(cores(), max(1, int(asked))) if asked.isdecimal() else cores()

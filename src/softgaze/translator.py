@@ -326,6 +326,20 @@ class Translator:
         for text, readings in zip(texts, split, strict=True):
             yield self.assemble(text, [next(found) for _ in readings], search)
 
+    def translate_aloud(self, text: str, tell: Callable[[str], None]) -> Translation:
+        """Translate with a beam of 1, and tell every word as soon as the next one begins.
+
+        What was told, put together, is the translation, unless an engine had to think again.
+        """
+        search = Search(beam=1)
+        speaker = Speaker(self.written, tell, self.space)
+        parts: list[list[Part]] = []
+        for reading in self.readings([text], search)[0]:
+            [best] = self.engine.search_aloud(reading, search, speaker.hear)
+            speaker.finish(best.tokens)
+            parts.append([self.part(reading.ids, best)])
+        return self.assemble(text, parts, search)
+
     # --- looking once more
 
     @cached_property
@@ -531,14 +545,43 @@ class Translator:
 
     def translation(self, text: str, parts: tuple[Part, ...], search: Search) -> Translation:
         """Parts joined to one text."""
-        space = "" if is_unspaced(self.bundle.description.target_language) else " "
-        written = space.join(filter(None, (self.written(part.target_ids) for part in parts)))
+        written = self.space.join(filter(None, (self.written(part.target_ids) for part in parts)))
         score = combined_score(parts, search.length_penalty)
         return Translation(text, written, score, parts, translator=self, search=search)
+
+    @property
+    def space(self) -> str:
+        """What stands between two parts of a text."""
+        return "" if is_unspaced(self.bundle.description.target_language) else " "
 
     def written(self, ids: Ids) -> str:
         """The text of target ids: one line, safe to print, whatever bytes a model spells that has learnt little."""
         return normalise(self.bundle.tokenizers.target.decode(ids).translate(CONTROLS))
+
+
+class Speaker:
+    """Tells a text word by word while it is written, or character by character where no spaces divide words."""
+
+    def __init__(self, written: Callable[[Ids], str], tell: Callable[[str], None], space: str) -> None:
+        self.written, self.tell, self.space = written, tell, space
+        self.told = 0  # characters of this part
+        self.before = ""  # what stands before it
+
+    def hear(self, tokens: Sequence[int]) -> None:
+        """All but the last word, which may go on."""
+        text = self.written(tuple(tokens))
+        self.say(text[: text.rfind(" ") + 1] if self.space else text[:-1])
+
+    def finish(self, tokens: Sequence[int]) -> None:
+        """The rest of a part."""
+        self.say(self.written(tuple(tokens)))
+        self.before, self.told = self.before if not self.told else self.space, 0
+
+    def say(self, text: str) -> None:
+        """What was not told yet."""
+        if len(text) > self.told:
+            self.tell(f"{'' if self.told else self.before}{text[self.told :]}")
+            self.told = len(text)
 
 
 def windows(lines: Iterable[str], size: int) -> Iterator[tuple[list[str], SoftgazeError | None]]:

@@ -80,6 +80,15 @@ class EngineSuite:
                 assert scores(one) == pytest.approx(scores(other), abs=2e-4)
         assert told(engine.translate(TEXTS[0], nbest=2)) == told(together[0])
 
+    @pytest.mark.parametrize("text", [TEXTS[0], TEXTS[3], LONG, ""])
+    def test_what_is_told_word_by_word_is_the_translation(self, engine, text):
+        words = []
+        found = engine.translate_aloud(text, words.append)
+        plain = engine.translate(text, beam=1)
+        assert told(found) == told(plain)
+        assert found.text == plain.text == "".join(words)
+        assert all(len(word.split()) == 1 for word in words)
+
     def test_long_text_is_split_as_ever(self, torch, engine):
         found = engine.translate(LONG)
         assert len(found.parts) > 1

@@ -11,9 +11,9 @@ import pytest
 import torch
 
 from bundles import tiny_bundle
+from engines.exported import exported, lively_bundle
 from faults.amounts import times
 from runs import Notes, complete, prepared, trainer
-from softgaze.bundle import Bundle
 from softgaze.errors import DataError
 from softgaze.models import build
 from softgaze.training.checkpoint import (
@@ -25,6 +25,7 @@ from softgaze.training.checkpoint import (
     save_checkpoint,
 )
 from softgaze.training.prepare import Prepared
+from softgaze.translator import load
 
 STRIKES = times(40, 200)
 
@@ -51,14 +52,27 @@ def strikes(seed: str, names: list[str]):
     return [(dice, names[number % len(names)]) for number in range(STRIKES)]
 
 
-def test_a_damaged_bundle_is_never_loaded(tmp_path):
-    names = [path.name for path in files_of(tiny_bundle())]
+@pytest.fixture(scope="module", params=["torch", "ctranslate2", "onnx"])
+def bundle(request, tmp_path_factory):
+    """A model as it was trained, and exported to each engine."""
+    if request.param == "torch":
+        return tiny_bundle()
+    place = tmp_path_factory.mktemp("exported")
+    changes = {"arch": "rnn-luong", "options": {"width": 16}} if request.param == "onnx" else {}
+    return exported(lively_bundle(place / "plain", **changes), place / request.param, request.param, told=None)
+
+
+def test_a_damaged_bundle_is_never_loaded(tmp_path, bundle, monkeypatch):
+    """Refused before an engine sees it: those read damaged files in silence."""
+    names = [str(path.relative_to(bundle)) for path in files_of(bundle)]
     assert "manifest.json" in names
+    monkeypatch.setattr("softgaze.translator.open_engine", lambda *_: "anything")
+    assert load(bundle).engine == "anything"
     for number, (dice, name) in enumerate(strikes("bundle", names)):
-        place = Path(shutil.copytree(tiny_bundle(), tmp_path / str(number)))
+        place = Path(shutil.copytree(bundle, tmp_path / str(number)))
         what = damage(place / name, dice)
         with pytest.raises(DataError) as caught:
-            pytest.fail(f"{what}: loaded in silence: {Bundle.open(place)}")
+            pytest.fail(f"{what}: loaded in silence: {load(place)}")
         assert name in str(caught.value) or name == "manifest.json", what
         assert str(place) in str(caught.value)
         assert "\n" not in str(caught.value)

@@ -1,4 +1,7 @@
-"""A bundle of each format that was ever released loads, and translates as it did; or is refused with its version."""
+"""A bundle of each format that was ever released loads, and translates as it did; or is refused with its version.
+
+Those of other engines are kept too: what they hold is written by somebody else, whose versions change as well.
+"""
 
 import json
 import shutil
@@ -20,7 +23,7 @@ def test_the_present_format_is_kept_too():
 
 @pytest.mark.parametrize("path", KEPT, ids=lambda path: path.name)
 def test_an_old_bundle_gives_its_old_translations(path):
-    assert sum(each.stat().st_size for each in path.iterdir()) < 100_000
+    assert sum(each.stat().st_size for each in path.rglob("*")) < 200_000
     known = json.loads((FIXTURES / f"{path.name}.json").read_text(encoding="utf-8"))
     translator = softgaze.load(path, device="cpu")
     for source, target in known.items():
@@ -30,7 +33,7 @@ def test_an_old_bundle_gives_its_old_translations(path):
 @pytest.mark.parametrize("version", [FORMAT + 1, 99])
 def test_a_bundle_of_the_future_is_refused_with_its_version(tmp_path, version):
     """Whatever else its manifest holds, which this version cannot know."""
-    place = Path(shutil.copytree(KEPT[-1], tmp_path / "future"))
+    place = Path(shutil.copytree(FIXTURES / f"bundle-{FORMAT}", tmp_path / "future"))
     manifest = {**json.loads((place / MANIFEST).read_text()), "format": version, "new": {"thing": 1}}
     (place / MANIFEST).write_text(json.dumps(manifest) + "\n")
     with pytest.raises(DataError, match=f"format {version}; softgaze .* reads format {FORMAT}"):

@@ -153,11 +153,13 @@ def plain_beam(
     return ranked(ended)
 
 
-def same_hypotheses(found: Sequence[Hypothesis], expected: Sequence[Hypothesis], within: float = 1e-4) -> None:
+def same_hypotheses(found: Sequence[Hypothesis], expected: Sequence[Hypothesis], within: float = 1e-5) -> None:
     """The same sentences in the same order, with the same scores within `within`."""
     assert [(each.tokens, each.finished) for each in found] == [(each.tokens, each.finished) for each in expected]
     for name in ("score", "log_probability"):
-        actual, wanted = (torch.tensor([getattr(each, name) for each in side]) for side in (found, expected))
+        actual, wanted = (
+            torch.tensor([getattr(each, name) for each in side], dtype=torch.float64) for side in (found, expected)
+        )
         torch.testing.assert_close(actual, wanted, rtol=within, atol=within)
 
 

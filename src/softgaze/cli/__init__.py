@@ -25,6 +25,7 @@ COMMANDS = (
     "align",
     "explain",
     "export",
+    "serve",
     "bench",
     "info",
     "phrasebook",

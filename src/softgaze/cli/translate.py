@@ -1,5 +1,6 @@
 """`softgaze translate`: lines in, lines out. Knows streams and printing; the translating is `softgaze.translator`'s."""
 
+import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -23,11 +24,18 @@ def translate(
     text: Annotated[
         str | None, typer.Argument(metavar="TEXT", help="What to translate; else --input, else stdin.")
     ] = None,
-    source: Annotated[
-        Path | None, typer.Option("--input", "-i", metavar="FILE", help="Translate each line of FILE (.gz too).")
+    sources: Annotated[
+        list[str] | None, typer.Option("--input", "-i", metavar="FILE", help="Translate each line of FILE (.gz too).")
     ] = None,
-    output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE (.gz too) when all is done.")
+    target: Annotated[
+        str | None, typer.Option("--output", "-o", metavar="FILE", help="Write to FILE (.gz too) when all is done.")
+    ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(metavar="ray", help="Translate over Ray: many machines, files, directories, Parquet, s3://… too."),
+    ] = None,
+    address: Annotated[
+        str | None, typer.Option(metavar="HOST:PORT", help="Of a running Ray.  [one is started for this]")
     ] = None,
     beam: Annotated[int | None, typer.Option(min=1, help="Hypotheses kept at each step; 1 is fastest.  [5]")] = None,
     nbest: Annotated[int, typer.Option(min=1, help="Translations of each line, tab-separated.")] = 1,
@@ -60,6 +68,9 @@ def translate(
     and nowhere else. Any size of input runs in bounded memory; from --input to --output, what was interrupted goes on
     when the same command is run again. Giving --temperature, --top-k, --top-p or --seed draws
     words by their probability instead of searching for the likeliest.
+
+    With --on ray, --input may be given several times and name directories, tables (.parquet) and URLs (s3://…), and
+    --output a file, a table or, with / at its end, a directory that keeps its shards. Needs softgaze[scale].
     """
     from softgaze.search.settings import Search
     from softgaze.translator import WINDOW, load
@@ -75,13 +86,17 @@ def translate(
         "batch_tokens": batch_tokens,
     }
     Search(**options)  # what cannot work is said before the model is loaded
+    show = json_line if as_json else text_line
+    if check_on(on, address):
+        translate_on_ray(model, text, sources, target, options, window or WINDOW, show, address, device)
+        return
+    source, output = only(sources), Path(target) if target else None
     lines, total = input_of(text, source)
     translator = load(model, device)
     typed = text is None and source is None and sys.stdin.isatty()
     if typed:
         typer.echo("Type text and press Enter; Ctrl-D ends. (A file: --input FILE, or < FILE.)", err=True)
     size = window or (1 if typed else WINDOW)
-    show = json_line if as_json else text_line
     if source is not None and output is not None and can_go_on(source, output):
         with unfinished(source, output, translator, {**options, "window": size, "json": as_json}) as begun:
             rest = islice(lines, begun.lines, None)
@@ -114,7 +129,75 @@ def beam_for(beam: int | None, nbest: int, drawn: "Sampling | None") -> int:
     return beam if beam is not None else max(5, nbest)
 
 
+# --- elsewhere --------------------------------------------------------------------------------------------------
+
+
+def check_on(on: str | None, address: str | None) -> bool:
+    """Whether another engine than this process translates."""
+    from softgaze.errors import UsageError, pick
+
+    if on is None and address is not None:
+        raise UsageError(f"--address {address} is where a Ray is; say --on ray too")
+    return on is not None and pick("engine to translate on", on, {"ray": True})
+
+
+def translate_on_ray(
+    model: Path,
+    text: str | None,
+    sources: list[str] | None,
+    output: str | None,
+    options: "Options",
+    window: int,
+    show: Callable[["Translation"], str],
+    address: str | None,
+    device: str,
+) -> None:
+    """Files to a file or a directory, by whoever is in the cluster."""
+    from softgaze.errors import UsageError
+    from softgaze.scale.on_ray import translate
+
+    if text is not None or not sources or not output:
+        raise UsageError("--on ray translates files: name them with --input, and where to write with --output")
+    if show is json_line and output.endswith(".parquet"):
+        raise UsageError(f"--json is for text; {output} is a table, which has columns for everything")
+    with hushed(), progress(None) as advance:
+        translate(
+            model,
+            sources,
+            output,
+            options,
+            window=window,
+            show=show,
+            address=address,
+            device=device,
+            progress=advance,
+        )
+
+
+@contextmanager
+def hushed() -> Iterator[None]:
+    """What Ray's C++ has to say goes nowhere; what Python says goes on to stderr."""
+    before = sys.stderr
+    with open(os.dup(2), "w") as shown, open(os.devnull, "wb") as nowhere:
+        os.dup2(nowhere.fileno(), 2)
+        sys.stderr = shown if before is sys.__stderr__ else before
+        try:
+            yield
+        finally:
+            sys.stderr = before
+            os.dup2(shown.fileno(), 2)
+
+
 # --- in ---------------------------------------------------------------------------------------------------------
+
+
+def only(sources: list[str] | None) -> Path | None:
+    """The one input of a process by itself."""
+    from softgaze.errors import UsageError
+
+    if sources and len(sources) > 1:
+        raise UsageError(f"one --input at a time, not {len(sources)}; --on ray takes several")
+    return Path(sources[0]) if sources else None
 
 
 def input_of(text: str | None, source: Path | None) -> tuple[Iterable[str], int | None]:

@@ -1,7 +1,7 @@
 """What runs a bundle: one small interface, whatever is behind it. Knows ids and numbers, never text, and no torch."""
 
 from abc import abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 Ids = tuple[int, ...]
 Items = Sequence[Any]  # of a source: ids, or vectors, as its reader gives them
+Tell = Callable[[Sequence[int]], None]  # told the tokens so far
 Found = Iterator[tuple[int, list[Hypothesis]]]  # the number of a reading, and its hypotheses, best first
 
 
@@ -50,6 +51,10 @@ class Engine(Eyes):
         All are given at once, so that an engine can sort them by length, batch them by `search.batch_tokens` and keep
         its workers busy. What is found depends on a reading alone, never on its neighbours.
         """
+
+    @abstractmethod
+    def search_aloud(self, reading: Reading, search: Search, tell: Tell) -> list[Hypothesis]:
+        """Hypotheses of one reading, searched with a beam of 1; `tell` is told of each token as it is written."""
 
 
 def by_length(readings: Sequence[Reading], budget: int) -> Iterator[list[int]]:

@@ -11,8 +11,8 @@ from typing import Any, ClassVar, NamedTuple, Self
 import numpy
 
 from softgaze.bundle import Bundle, Tokenizers
-from softgaze.devices import cores
-from softgaze.engines.base import Engine, Found, Reading, by_length
+from softgaze.devices import threads
+from softgaze.engines.base import Engine, Found, Reading, Tell, by_length
 from softgaze.errors import DataError, UsageError
 from softgaze.gaze.passages import Spoken, batches
 from softgaze.gaze.recording import Matrix, Part, Stack
@@ -55,7 +55,7 @@ class CTranslate2Engine(Engine):
 
         chosen = device_named(device, ctranslate2.get_cuda_device_count())
         kind, _, number = chosen.partition(":")
-        workers = {"inter_threads": cores(), "intra_threads": 1} if kind == "cpu" else {}
+        workers = {"inter_threads": threads(), "intra_threads": 1} if kind == "cpu" else {}
         try:
             translator = ctranslate2.Translator(
                 str(bundle.path / NAME), kind, device_index=int(number or 0), max_queued_batches=-1, **workers
@@ -95,6 +95,21 @@ class CTranslate2Engine(Engine):
         waiting = [self.begin(numbers, readings, search) for numbers in self.batches(readings, search)]
         for batch in waiting:
             yield from self.finished(batch, readings, search)
+
+    def search_aloud(self, reading: Reading, search: Search, tell: Tell) -> list[Hypothesis]:
+        """Where a token was written that is none, what is found at last is another text than was told."""
+        so_far: list[int] = []
+
+        def callback(step: Any) -> bool:
+            [token] = self.written([step.token])
+            if token != END:
+                so_far.append(token)
+                tell(so_far)
+            return False
+
+        batch = self.begin([0], [reading], search, callback=callback)
+        [(_, found)] = self.finished(batch, [reading], search)
+        return found
 
     def batches(self, readings: Sequence[Reading], search: Search) -> list[list[int]]:
         """Numbers of readings that are searched together: CTranslate2 wants a prefix for all of them or for none."""

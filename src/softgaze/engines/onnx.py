@@ -12,12 +12,12 @@ import numpy
 import numpy.typing
 
 from softgaze.bundle import Bundle
-from softgaze.devices import cores, pooled
-from softgaze.engines.base import Engine, Found, Reading, by_length
+from softgaze.devices import pooled, threads
+from softgaze.engines.base import Engine, Found, Reading, Tell, by_length
 from softgaze.errors import DataError, ResourceError, UsageError
 from softgaze.gaze.passages import Spoken, batches
 from softgaze.gaze.recording import Matrix, Part, Stack
-from softgaze.search.beam import check_beam, search_beams
+from softgaze.search.beam import Witness, check_beam, first_of_each_step, search_beams
 from softgaze.search.hypothesis import Hypothesis
 from softgaze.search.rules import Rules
 from softgaze.search.sampling import draw_samples
@@ -62,11 +62,16 @@ class OnnxEngine(Engine):
         def run(numbers: list[int]) -> list[list[Hypothesis]]:
             return self.run([readings[number] for number in numbers], search)
 
-        for numbers, found in zip(every, pooled(run, every, cores()), strict=True):
+        for numbers, found in zip(every, pooled(run, every, threads()), strict=True):
             yield from zip(numbers, found, strict=True)
 
-    def run(self, batch: Sequence[Reading], search: Search) -> list[list[Hypothesis]]:
-        """One batch."""
+    def search_aloud(self, reading: Reading, search: Search, tell: Tell) -> list[Hypothesis]:
+        """Of what is considered after each token, the first is the best."""
+        [found] = self.run([reading], search, first_of_each_step(tell))
+        return found
+
+    def run(self, batch: Sequence[Reading], search: Search, witness: Witness | None = None) -> list[list[Hypothesis]]:
+        """One batch; a `witness` is told what a beam search considers."""
         steps = self.steps([each.ids for each in batch])
         prefixes = [each.prefix for each in batch]
         rules = Rules(search.min_length, search.max_length, prefixes, search.no_repeat, self.places)
@@ -74,7 +79,7 @@ class OnnxEngine(Engine):
             drawn = vars(search.sampling)
             return draw_samples(steps, search.nbest, **drawn, length_penalty=search.length_penalty, rules=rules)
         check_beam(search.beam, search.nbest, search.length_penalty)
-        return search_beams(steps, search.beam, search.nbest, search.length_penalty, rules)
+        return search_beams(steps, search.beam, search.nbest, search.length_penalty, rules, witness)
 
     def steps(self, sources: Sequence[Sequence[int]]) -> "OnnxSteps":
         """The graphs at work on one batch."""

@@ -1,7 +1,8 @@
 """A trained Transformer as CTranslate2 has it: its specification, filled from our layers one by one.
 
 CTranslate2 tells one attention map, the mean of the first heads of one layer of the cross-attention; so the head that
-shows best is moved to the front, which changes nothing else. Its quantiser edits arrays in place: all are copies.
+shows best is moved to the front, which changes nothing else. Weights are rounded here: its own way overflows on some
+processors.
 """
 
 from collections.abc import Sequence
@@ -13,6 +14,7 @@ import ctranslate2
 import numpy
 import numpy.typing
 import torch
+from ctranslate2.specs.model_spec import NumpyVariable, Variable, visit_spec
 from torch import Tensor, nn
 
 from softgaze.attention import MultiHead
@@ -36,6 +38,10 @@ from softgaze.symbols import BEGIN, END, UNKNOWN
 
 Array = numpy.typing.NDArray[numpy.float32]
 
+# Steps of a rounded weight to either side of 0, of the 127 a byte has room for. Processors without VNNI multiply them
+# with bytes of 0 to 255 and add two products in 16 bits, where 2 × 255 × 64 still fits: what does not is silently cut.
+STEPS = 64
+
 
 def export(
     bundle: Bundle, model: nn.Module, directory: Path, precision: str, attention: Choice | None
@@ -46,7 +52,9 @@ def export(
     layer, head = map_to_tell(transformer, attention)
     spec = specification(transformer, bundle.tokenizers, places or 0, (layer, head))
     spec.validate()
-    spec.optimize(quantization=precision)
+    spec.optimize()
+    if precision != "float32":
+        round_weights(spec)
     spec.save(str(directory))
     which = f"layer {layer}, {'mean of all heads' if head is None else f'head {head}'}"
     facts: dict[str, Any] = {"places": places, "note": f"CTranslate2's own map ({which} of the cross-attention)"}
@@ -114,6 +122,26 @@ def options_of(model: Transformer) -> dict[str, Any]:
         "rotary_dim": 0 if rotary else None,  # 0: every dimension is turned
         "rotary_interleave": False,
     }
+
+
+def round_weights(spec: Any) -> None:
+    """Every matrix that CTranslate2 can keep in bytes, each of its rows with a scale of its own."""
+
+    def round_one(layer: Any, name: str, value: Any) -> None:
+        key = name.rpartition("/")[2]
+        if isinstance(value, Variable) and hasattr(layer, f"{key}_scale"):
+            rounded, scales = in_bytes(value.numpy())
+            setattr(layer, key, NumpyVariable(rounded))
+            setattr(layer, f"{key}_scale", NumpyVariable(scales))
+
+    visit_spec(spec, round_one)
+
+
+def in_bytes(matrix: Array) -> tuple[numpy.typing.NDArray[numpy.int8], Array]:
+    """A matrix times the scales of its rows, rounded; and the scales."""
+    largest = numpy.abs(matrix).max(axis=1, initial=0)
+    scales = (STEPS / numpy.where(largest > 0, largest, STEPS)).astype(numpy.float32)
+    return numpy.rint(matrix * scales[:, None]).astype(numpy.int8), scales
 
 
 # --- filling ----------------------------------------------------------------------------------------------------

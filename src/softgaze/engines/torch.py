@@ -7,12 +7,12 @@ import torch
 
 from softgaze.bundle import Bundle, Description, Tokenizers
 from softgaze.devices import pick_device, side_by_side
-from softgaze.engines.base import Engine, Found, Reading, by_length
+from softgaze.engines.base import Engine, Found, Reading, Tell, by_length
 from softgaze.gaze.edited import edited
 from softgaze.gaze.watching import Watched
 from softgaze.models import MODELS, Seq2Seq, Source, options
 from softgaze.search import Hypothesis, Rules, Search, beam_search, sample
-from softgaze.search.beam import Witness
+from softgaze.search.beam import Witness, first_of_each_step
 from softgaze.speed import tune_allocator
 
 
@@ -44,6 +44,11 @@ class TorchEngine(Watched, Engine):
 
         for numbers, found in zip(batches, side_by_side(run, batches, self.where), strict=True):
             yield from zip(numbers, found, strict=True)
+
+    def search_aloud(self, reading: Reading, search: Search, tell: Tell) -> list[Hypothesis]:
+        """Of what is considered after each token, the first is the best."""
+        [found] = self.run([reading], search, first_of_each_step(tell))
+        return found
 
     def run(self, batch: Sequence[Reading], search: Search, witness: Witness | None = None) -> list[list[Hypothesis]]:
         """One batch through the model; a `witness` is told what a beam search considers."""

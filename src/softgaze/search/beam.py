@@ -5,7 +5,7 @@ or at its maximum length. Ended hypotheses are kept aside and ranked with all ot
 for an unfinished worse one. Done sentences leave the batch. This file knows nothing of models, words or torch.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -157,6 +157,19 @@ def testify(candidates: Candidates, ends: Array, front: Front, witness: Witness)
         tokens = tuple(candidates.written(front, row, column).tolist())
         told = Considered(tokens, float(candidates.totals[row, column]), bool(ends[row, column]))
         witness(int(front.sentence[row]), told)
+
+
+def first_of_each_step(tell: Callable[[Sequence[int]], None]) -> Witness:
+    """A witness of a beam of one that tells of the best tokens so far, without the END."""
+    length = 0
+
+    def witness(_: int, told: Considered) -> None:
+        nonlocal length
+        if len(told.tokens) > length:
+            length = len(told.tokens)
+            tell(told.tokens[:-1] if told.tokens[-1] == END else told.tokens)
+
+    return witness
 
 
 def move_on(candidates: Candidates, front: Front, beam: int) -> Front:

@@ -3,6 +3,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 const THINNEST = 0.3; // pixels; thinner ribbons cannot be seen
+const SHOWN = 3; // words named before the rest is only counted
 const MANY = 24; // words below each other are set tighter from here on
 const READABLE = 0.1; // weights from here on have their number in the heat map
 const DARK = 0.55; // from here on, what stands on a colour is light
@@ -36,6 +37,26 @@ const isRightToLeft = (labels) => {
 };
 
 const two = (value) => value.toFixed(2);
+
+// --- sentences -----------------------------------------------------------------------------------------------------
+
+/* [place, value] of the largest few that are worth a word. */
+function topOf(values, count = SHOWN) {
+  const order = values.map((value, place) => [place, value]).sort((one, other) => other[1] - one[1] || one[0] - other[0]);
+  return order.slice(0, count).filter(([, value], rank) => value >= (rank ? 0.05 : 0.005));
+}
+
+const joined = (groups, between = ", ") => groups.flatMap((group, number) => (number ? [between, ...group] : group));
+
+const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
+
+/* What stayed, and what went or came, as one text. */
+function textLine(name, diff, marked, tag, empty = "nothing at all") {
+  const pieces = diff.filter(([what]) => what === "same" || what === marked);
+  const isSpaced = diff.some(([, text]) => /\s/.test(text)) || !UNSPACED.test(diff.map(([, text]) => text).join(""));
+  const shown = pieces.flatMap(([what, text], place) => [place && isSpaced ? " " : "", what === "same" ? text : make(tag, {}, text)]);
+  return make("p", { class: "said" }, make("span", { class: "faint" }, name), make("span", { dir: "auto" }, ...(shown.length ? shown : [empty])));
+}
 
 // --- one of many is in the tab order, arrows reach the others -------------------------------------------------------
 

@@ -1,7 +1,6 @@
 /* One sentence's attention to play with: what is shown, what a person points at, and the parts of the page. */
 
 const UNUSED = 0.1; // a source word to which all output words together gave less was not used (as plain.py has it)
-const SHOWN = 3; // words named before the rest is only counted
 const BEAT = 900; // milliseconds a word stays lit in a replay
 
 const find = (id) => document.getElementById(id);
@@ -89,12 +88,6 @@ function columnInWords(map, column) {
   return [word(map.columns[column].text), " → ", ...(looked.length ? joined(looked) : ["nobody"]), total];
 }
 
-/* [place, value] of the largest few that are worth a word. */
-function topOf(values, count = SHOWN) {
-  const order = values.map((value, place) => [place, value]).sort((one, other) => other[1] - one[1] || one[0] - other[0]);
-  return order.slice(0, count).filter(([, value], rank) => value >= (rank ? 0.05 : 0.005));
-}
-
 function unused(map) {
   const noun = map.view.unit === "words" ? "word" : "subword";
   const owner = map.view.kind === "decoder" ? "" : "source ";
@@ -108,8 +101,6 @@ function unusedLabels(map) {
   const given = coverages(map.meant);
   return map.columns.filter((label, column) => isWord(label) && given[column] < UNUSED);
 }
-
-const joined = (groups, between = ", ") => groups.flatMap((group, number) => (number ? [between, ...group] : group));
 
 // --- numbers -------------------------------------------------------------------------------------------------------
 
@@ -414,7 +405,7 @@ function showAnswer(answer) {
   for (const button of document.querySelectorAll("#questions button")) button.setAttribute("aria-pressed", String(button.dataset.answer === number));
   const verdict = isChanged(answer) ? "it would write" : "it would write the same";
   find("answer").replaceChildren(make("h2", {}, `${capital(answer.question)}, ${verdict}`),
-    textLine("before", answer, "removed", "del"), textLine("now", answer, "added", "ins"), ...scoreLine(answer));
+    textLine("before", answer.diff, "removed", "del"), textLine("now", answer.diff, "added", "ins"), ...scoreLine(answer));
   for (const part of ["answer-stage", "nowhere"]) find(part).hidden = true;
   find("answer-shows").textContent = attention ? attention.shows : "";
   if (attention) showAnswerMap(attention);
@@ -426,14 +417,6 @@ function scoreLine({ before, score }) {
   if (score === null) return [];
   const scores = [before, score].filter((each) => each !== null).map((each) => two(each).replace("-", "−"));
   return [make("p", { class: "faint" }, `Score ${scores.join(" → ")}: the log-probability of a subword, in the mean; 0 is certain.`)];
-}
-
-/* What stayed, and what went or came, as one text. */
-function textLine(name, answer, marked, tag) {
-  const pieces = answer.diff.filter(([what]) => what === "same" || what === marked);
-  const isSpaced = /\s/.test(answer.text) || pieces.some(([, text]) => /\s/.test(text)); // a script without spaces has none between pieces
-  const shown = pieces.flatMap(([what, text], place) => [place && isSpaced ? " " : "", what === "same" ? text : make(tag, {}, text)]);
-  return make("p", { class: "said" }, make("span", { class: "faint" }, name), make("span", { dir: "auto" }, ...(shown.length ? shown : ["nothing at all"])));
 }
 
 const PLAIN = { kind: "cross", layer: null, head: null, rows: "predicting", measure: "weights", unit: "words" };

@@ -1,0 +1,371 @@
+"""One rank against two, what an update and a message cost, and from these on paper what many workers would give.
+
+    python -m benchmarks.scaling             measures; writes scaling.json and with it the tables of docs/scale.md
+    python -m benchmarks.scaling --tables    only the tables, from scaling.json
+
+One rank of one thread and two ranks of one thread each, joined by gloo on loopback, train the same batches in turns;
+what is reported is the ratio within each round. `base` and `big` are too large to train here: an update of each is
+measured on one thread, with random words, for two amounts of tokens, which gives what an update costs anyhow and what a
+token costs.
+"""
+
+import argparse
+import json
+import math
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from pathlib import Path
+from statistics import median
+from typing import Any, NamedTuple
+
+import numpy
+
+from benchmarks.peers.job import Job
+from benchmarks.report import Spread, circumstances
+from benchmarks.training import CASES, WORK, Effort, environment_of, make_job, parse, prepare_corpus
+
+HERE = Path(__file__).parent
+ROOT = HERE.parent
+PAGE = ROOT / "docs" / "scale.md"
+RECORD = HERE / "scaling.json"
+NUMBER = 4  # bytes of a gradient
+BUCKET = 2**24  # numbers in a message, as in training/ranks.py
+SMALL = 5  # messages of a few numbers in an update: tokens, losses, norm, clock, signals
+
+# --- on paper -----------------------------------------------------------------------------------------------------
+
+
+class Cost(NamedTuple):
+    """What one worker needs for an update, measured."""
+
+    parameters: int
+    fixed: float  # seconds, however few tokens: the optimiser's pass over all parameters, mostly
+    token: float  # seconds for each target token, forward and backward
+
+
+class Network(NamedTuple):
+    """What joins the workers."""
+
+    latency: float  # seconds of a message to a neighbour
+    rate: float  # bytes a second from one to the next
+
+
+class Scene(NamedTuple):
+    """Where a prediction plays."""
+
+    title: str
+    speed: float  # of a worker, in cores of the machine that was measured
+    network: Network
+
+
+SCENES = (
+    Scene("A worker is one core as measured here; gloo, 10 Gbit/s each", 1, Network(50e-6, 1.0e9)),
+    Scene("A worker is a card 500 times as fast; NCCL, 100 Gbit/s each", 500, Network(10e-6, 10e9)),
+)
+WORKERS = (1, 8, 64, 512)
+PLANS = {"base": (100_000, 25_000), "big": (300_000, 25_000)}  # updates, target tokens each (Vaswani et al. 2017)
+LARGE = 400_000  # tokens of an update that still learn as much each (Ott et al. 2018)
+
+
+def adding(workers: int, parameters: int, network: Network) -> float:
+    """Seconds in which all gradients are added up around a ring, message by message, and the few numbers beside them.
+
+    Each worker passes on 2 (N − 1) pieces of 1/N of a message.
+    """
+    messages = math.ceil(parameters / BUCKET) + SMALL
+    hops = 2 * (workers - 1)
+    return hops * (messages * network.latency + NUMBER * parameters / workers / network.rate)
+
+
+def update(workers: int, tokens: int, cost: Cost, scene: Scene) -> float:
+    """Seconds of one update: the largest share, what every worker does anyhow, and the adding up, one after another."""
+    largest = tokens / workers * imbalance(workers, tokens)
+    return (cost.fixed + cost.token * largest) / scene.speed + adding(workers, cost.parameters, scene.network)
+
+
+def efficiency(workers: int, tokens: int, cost: Cost, scene: Scene) -> float:
+    """The speed-up over one worker, for each worker."""
+    return update(1, tokens, cost, scene) / update(workers, tokens, cost, scene) / workers
+
+
+def imbalance(workers: int, tokens: int) -> float:
+    """The largest share over the mean one, as our own `shares` cuts batches of sentences of 27 ± 15 tokens."""
+    from softgaze.training.gradients import shares
+
+    dice = numpy.random.default_rng(1)
+    found = []
+    for _ in range(5):
+        lengths = 1 + dice.gamma(3.0, 9.0, size=(max(1, round(tokens / 28)), 2)).astype(int)
+        amounts = [int(lengths[places].sum()) for places in shares(lengths, workers)]
+        found.append(max(amounts) * workers / sum(amounts))
+    return median(found)
+
+
+def prediction(costs: dict[str, Cost], scene: Scene) -> str:
+    """A table: for each number of workers, both models with the paper's batch and with a large one."""
+    heads = [
+        f"`{name}`, {amount // 1000}k tokens: s an update · efficiency · days"
+        for name, (_, tokens) in PLANS.items()
+        for amount in (tokens, LARGE)
+    ]
+    lines = ["| workers | " + " | ".join(heads) + " |", "|--:|" + "--:|" * len(heads)]
+    for workers in WORKERS:
+        cells = [
+            cell(workers, amount, updates * tokens, costs[name], scene)
+            for name, (updates, tokens) in PLANS.items()
+            for amount in (tokens, LARGE)
+        ]
+        lines.append(f"| {workers} | " + " | ".join(cells) + " |")
+    return f"**{scene.title}**\n\n" + "\n".join(lines)
+
+
+def cell(workers: int, tokens: int, total: int, cost: Cost, scene: Scene) -> str:
+    """`1.23 · 87 % · 4.5`: the last for as many tokens as the paper's training has."""
+    seconds = update(workers, tokens, cost, scene)
+    days = total / tokens * seconds / 86_400
+    return f"{figure(seconds)} · {efficiency(workers, tokens, cost, scene):.0%} · {figure(days)}"
+
+
+def figure(number: float) -> str:
+    """Three digits that count."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+
+
+# --- measured: ranks ----------------------------------------------------------------------------------------------
+
+
+def train_some(job: Job) -> dict[str, float] | None:
+    """Updates of a job by this rank; the leader tells how long they took, and how much of it was adding up."""
+    import torch
+
+    from benchmarks.peers.softgaze import trainer_of
+    from softgaze.training.ranks import joined
+
+    torch.set_num_threads(job.threads)
+    with joined(600) as ranks:
+        trainer = trainer_of(job, ranks)
+        add_up, spent = ranks.add_up, [0.0]
+
+        def timed(tensors: Any) -> None:
+            began = time.perf_counter()
+            add_up(tensors)
+            spent[0] += time.perf_counter() - began
+
+        ranks.add_up = timed  # type: ignore[method-assign]
+        updates = trainer.updates()
+        for _ in range(job.warmup):
+            next(updates)
+        began, spent[0], tokens = time.perf_counter(), 0.0, 0
+        for _ in range(job.updates):
+            tokens += next(updates).tokens
+        seconds = time.perf_counter() - began
+        facts = {
+            "tokens_per_second": tokens / seconds,
+            "seconds": seconds / job.updates,
+            "adding": spent[0] / job.updates,
+        }
+        return (
+            {**facts, "parameters": sum(each.numel() for each in trainer.model.parameters())} if ranks.leads else None
+        )
+
+
+def send_some(sizes: Sequence[int]) -> dict[str, float] | None:
+    """Seconds to add up messages of so many numbers, the median of some."""
+    import torch
+
+    from softgaze.training.ranks import joined
+
+    with joined(600) as ranks:
+        found = {}
+        for size in sizes:
+            message, times = torch.ones(size), []
+            for _ in range(9):
+                began = time.perf_counter()
+                ranks.add_up([message])
+                times.append(time.perf_counter() - began)
+            found[str(size)] = median(times[2:])
+        return found if ranks.leads else None
+
+
+def with_ranks(count: int, *words: str) -> dict[str, float]:
+    """This module in processes of their own: one, or two under torchrun."""
+    launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(count), "-m"] if count > 1 else []
+    command = [sys.executable, "-m", *launcher, "benchmarks.scaling", *words]
+    environment = {**environment_of(ROOT, ROOT / "src", threads=1), "GLOO_SOCKET_IFNAME": "lo"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=1800, cwd=ROOT)
+    if done.returncode:
+        raise SystemExit(done.stderr[-2000:])
+    last: dict[str, float] = json.loads(done.stdout.strip().splitlines()[-1])
+    return last
+
+
+def one_against_two(job: Job, rounds: int) -> dict[str, Any]:
+    """In turns; the speed-up of each round, and what a rank of two spends on adding up."""
+    path = WORK / "scaling-job.json"
+    job.write(path)
+    runs = [[with_ranks(count, "--train", str(path)) for count in (1, 2)] for _ in range(rounds)]
+    ratios = [two["tokens_per_second"] / one["tokens_per_second"] for one, two in runs]
+    shares = [two["adding"] / two["seconds"] for _, two in runs]
+    return {
+        "parameters": int(runs[0][0]["parameters"]),
+        "tokens_per_second": [[each["tokens_per_second"] for each in pair] for pair in runs],
+        "speed_up": list(Spread.of(ratios)),
+        "adding": list(Spread.of(shares)),
+    }
+
+
+# --- measured: an update --------------------------------------------------------------------------------------------
+
+WORDS, LENGTH = 37_000, 27
+
+
+def update_of(size: str, amounts: Sequence[int]) -> Cost:
+    """What an update of a Transformer of this size costs one thread, as a line through the times of some amounts."""
+    import torch
+
+    from softgaze.models import build
+    from softgaze.speed import prepare_process
+
+    torch.set_num_threads(1)
+    torch.manual_seed(1)
+    prepare_process(torch.device("cpu"))
+    model = build("transformer", size, source_vocabulary=WORDS, tie="all").train()
+    optimiser = torch.optim.AdamW(model.parameters(), lr=1e-6, fused=True)
+    times = [best_of(lambda amount=amount: update_once(model, optimiser, amount)) for amount in amounts]  # type: ignore[misc]
+    token, fixed = numpy.polyfit(amounts, times, 1)
+    return Cost(sum(each.numel() for each in model.parameters()), max(0.0, float(fixed)), float(token))
+
+
+def best_of(work: Callable[[], None], times: int = 3) -> float:
+    """The least seconds, after once to warm up."""
+    work()
+    found = []
+    for _ in range(times):
+        began = time.perf_counter()
+        work()
+        found.append(time.perf_counter() - began)
+    return min(found)
+
+
+def update_once(model: Any, optimiser: Any, tokens: int) -> None:
+    """Forward, loss, backward, clip, step, over random sentences of 27 words and their ends."""
+    import torch
+
+    from softgaze.models import Source
+    from softgaze.training.loss import Pairs, summed_loss
+
+    rows = max(1, tokens // (LENGTH + 1))
+    words = torch.randint(4, WORDS, (rows, LENGTH + 1))
+    pairs = Pairs(Source(words, torch.full((rows,), LENGTH + 1)), words, words, words.numel())
+    optimiser.zero_grad(set_to_none=True)
+    loss = summed_loss(model, pairs, 0.1) / words.numel()
+    loss.backward()  # type: ignore[no-untyped-call]
+    torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+    optimiser.step()
+
+
+# --- the whole ------------------------------------------------------------------------------------------------------
+
+
+def measure(given: argparse.Namespace) -> dict[str, Any]:
+    """Everything, in a dictionary for scaling.json."""
+    WORK.mkdir(exist_ok=True)
+    corpus, text = prepare_corpus(None, None)
+    ranks = {}
+    for size, tokens in (("tiny", 1024), ("tiny", 4096), ("small", 4096)):
+        effort = Effort(given.rounds, 3, given.updates, 1e9)
+        options = parse(["--batch-tokens", str(tokens), "--threads", "1"])
+        job = replace(make_job(CASES[f"transformer {size}"], corpus, effort, options), precision="float32")
+        ranks[f"{size}, {tokens:,} tokens"] = one_against_two(job, given.rounds)
+        print(size, tokens, ranks[f"{size}, {tokens:,} tokens"], file=sys.stderr, flush=True)
+    sizes = (1024, 2**20, 2**24)
+    costs = {size: with_ranks(1, "--update", size) for size in PLANS}
+    messages = with_ranks(2, "--messages", *map(str, sizes))
+    return {"made": circumstances("scaling"), "text": text, "ranks": ranks, "messages": messages, "costs": costs}
+
+
+def costs_of(record: dict[str, Any]) -> dict[str, Cost]:
+    """As they were measured."""
+    return {name: Cost(int(each["parameters"]), each["fixed"], each["token"]) for name, each in record["costs"].items()}
+
+
+def measured(record: dict[str, Any]) -> str:
+    """Tables of what was measured."""
+    lines = [
+        "| Transformer, batch | parameters | two ranks over one: median (range) | of it adding up |",
+        "|---|--:|--:|--:|",
+    ]
+    for name, found in record["ranks"].items():
+        ratio, share = Spread(*found["speed_up"]), Spread(*found["adding"])
+        lines.append(f"| {name} | {found['parameters']:,} | {ratio.text(2)} | {share.middle:.0%} |")
+    lines += ["", "| message, bytes | seconds on loopback, two ranks | GB/s |", "|--:|--:|--:|"]
+    for size, seconds in record["messages"].items():
+        size_in_bytes = NUMBER * int(size)
+        lines.append(f"| {size_in_bytes:,} | {seconds:.2g} | {size_in_bytes / seconds / 1e9:.2g} |")
+    lines += ["", "| | parameters | bytes in an update | s an update anyhow | ms a token |", "|---|--:|--:|--:|--:|"]
+    for name, cost in costs_of(record).items():
+        facts = f"{cost.parameters:,} | {NUMBER * cost.parameters:,} | {cost.fixed:.2f} | {1e3 * cost.token:.2f}"
+        lines.append(f"| `{name}` | {facts} |")
+    return "\n".join([record["made"], "", *lines])
+
+
+def tables(record: dict[str, Any]) -> dict[str, str]:
+    """What stands between the marks of docs/scale.md."""
+    costs = costs_of(record)
+    return {"measured": measured(record), "predicted": "\n\n".join(prediction(costs, scene) for scene in SCENES)}
+
+
+def with_tables(page: str, record: dict[str, Any]) -> str:
+    """The page with its tables as the record has them."""
+    for name, table in tables(record).items():
+        page = between_marks(page, name, table)
+    return page
+
+
+def between_marks(page: str, name: str, text: str) -> str:
+    """The page with this text in its place."""
+    begin, end = f"<!-- scaling: {name} -->", f"<!-- end of scaling: {name} -->"
+    return re.sub(f"{begin}.*?{end}", lambda _: f"{begin}\n{text}\n{end}", page, flags=re.DOTALL)
+
+
+def main() -> None:
+    """Measure, or be one of those who are measured."""
+    parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=__doc__.split("\n\n")[0])
+    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--updates", type=int, default=20)
+    parser.add_argument("--tables", action="store_true", help="only write the tables again")
+    parser.add_argument("--train", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--messages", type=int, nargs="+", help=argparse.SUPPRESS)
+    parser.add_argument("--update", choices=list(PLANS), help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.train or given.messages or given.update:
+        told(child(given))
+        return
+    if not given.tables:
+        RECORD.write_text(json.dumps(measure(given), indent=1) + "\n", encoding="utf-8")
+    record = json.loads(RECORD.read_text(encoding="utf-8"))
+    PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), record), encoding="utf-8")
+    print("\n\n".join(tables(record).values()))
+
+
+def child(given: argparse.Namespace) -> dict[str, Any] | None:
+    """What one of the processes found; a rank that does not lead says nothing."""
+    if given.train:
+        return train_some(Job.read(str(given.train)))
+    if given.messages:
+        return send_some(given.messages)
+    return update_of(given.update, (112, 448) if given.update == "big" else (224, 896))._asdict()
+
+
+def told(found: dict[str, Any] | None) -> None:
+    """To the process that waits for it."""
+    if found is not None:
+        print(json.dumps(found), flush=True)
+
+
+if __name__ == "__main__":
+    main()

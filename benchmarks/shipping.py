@@ -1,0 +1,321 @@
+"""What an exported model costs whoever runs it: time from text to text, time to start, memory, place on the disk.
+
+    python -m benchmarks.shipping --transformer runs/m30k --recurrent runs/luong runs/bahdanau --text test.en
+
+Every figure is of whole processes, the command line that a user types. Contenders take turns, and ratios are taken
+within a round.
+"""
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import PackageNotFoundError, distribution, version
+from itertools import cycle, islice
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from benchmarks.decoding import ENGINES, make
+from benchmarks.environments import last_line
+from benchmarks.report import Spread, circumstances
+from benchmarks.training import HERE, ROOT, WORK, environment_of
+
+BEAM = 5
+BATCHES = (("32", "examples"), ("64", "examples"), ("128", "examples"), ("1024", "tokens"), ("2048", "tokens"))
+SHORT = ("A dog runs.", "Two men sit.", "The girl is reading a book.", "A red car.")  # to fill a million lines
+Model = dict[str, Path]  # torch, float32, int8, onnx -> its directory
+
+
+class Done(NamedTuple):
+    """A process that ended well."""
+
+    seconds: float  # from its start to its end
+    processor: float  # seconds of all its threads
+    said: str  # on stderr
+    started: float
+
+    @property
+    def clock(self) -> dict[str, Any]:
+        """What it said of itself."""
+        told: dict[str, Any] = json.loads(last_line(self.said))
+        return told
+
+
+def run(words: Sequence[str | Path], threads: int, code: int = 0) -> Done:
+    """A fresh process of this Python."""
+    environment = environment_of(ROOT, ROOT / "src", threads=threads)
+    before, start = os.times(), time.monotonic()
+    done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, env=environment)
+    seconds, after = time.monotonic() - start, os.times()
+    if done.returncode != code:
+        raise SystemExit(f"{' '.join(map(str, words))} failed: {last_line(done.stderr)}")
+    spent = (after.children_user - before.children_user) + (after.children_system - before.children_system)
+    return Done(seconds, spent, done.stderr, start)
+
+
+def exported(path: Path) -> Model:
+    """A trained model, and everything it can be exported to."""
+    from softgaze.bundle import Bundle
+
+    bundle = Bundle.open(path)
+    place = WORK / f"shipping-{bundle.files['model.safetensors']['sha256'][:12]}"
+    place.mkdir(parents=True, exist_ok=True)
+    (place / "torch").unlink(missing_ok=True)
+    (place / "torch").symlink_to(path.resolve())
+    kinds = list(ENGINES[bundle.description.arch])
+    for kind in kinds:
+        make("", "", place, kind)
+    return {kind: place / kind for kind in ("torch", *kinds)}
+
+
+def sentences(given: argparse.Namespace) -> list[str]:
+    """The lines to translate that are not empty."""
+    from softgaze.data.corpus import read_lines
+
+    return [line for line in read_lines(given.text) if line.strip()][: given.sentences]
+
+
+# --- text to text -----------------------------------------------------------------------------------------------
+
+
+def throughput(model: Model, given: argparse.Namespace) -> list[str]:
+    """Our command line from raw text to raw text beside CTranslate2 alone on text that is cut already."""
+    place = model["int8"].parent
+    raw, cut = write_text(place, model["int8"], given)
+    count = len(sentences(given))
+    ours = ["-m", "benchmarks.peers.clocked", "translate", model["int8"], "--input", raw, "--beam", BEAM]
+    theirs = ["-m", "benchmarks.peers.direct", model["int8"] / "ctranslate2", cut, place / "direct.txt", given.threads]
+    batch = best_batch([*theirs, BEAM], given)
+
+    def translate() -> Done:
+        (place / "ours.txt").unlink(missing_ok=True)
+        return run([*map(str, ours), "--output", place / "ours.txt"], given.threads)
+
+    def call() -> Done:
+        return run([*map(str, theirs), str(BEAM), *batch], given.threads)
+
+    rounds = [(translate(), call()) for _ in range(given.rounds)]
+    after_loading = [[each.clock["done"] - each.clock["loaded"] for each in pair] for pair in rounds]
+    whole = [[each.seconds for each in pair] for pair in rounds]
+    return [
+        "## Text to text",
+        f"{count:,} sentences of {given.text.name}, int8, beam {BEAM}: `softgaze translate MODEL --input FILE --output "
+        f"FILE` beside a process that does nothing but load CTranslate2 and give it the pieces, in the fastest batches "
+        f"of those tried ({' '.join(batch)}).",
+        compared("the model loaded → the last line", after_loading, count),
+        compared("the whole process", whole, count),
+    ]
+
+
+def best_batch(words: Sequence[Any], given: argparse.Namespace) -> tuple[str, str]:
+    """The fastest of some, by one run of each."""
+    taken = {each: run([*map(str, words), *each], given.threads).clock for each in BATCHES}
+    return min(taken, key=lambda each: taken[each]["done"] - taken[each]["loaded"])
+
+
+def write_text(place: Path, model: Path, given: argparse.Namespace) -> tuple[Path, Path]:
+    """Raw lines, and the same in pieces."""
+    from softgaze.bundle import Bundle
+    from softgaze.symbols import END
+
+    lines = sentences(given)
+    tokenizer = Bundle.open(model).tokenizers.source
+    pieces = [" ".join(tokenizer.pieces([*ids, END])) for ids in tokenizer.encode(lines)]
+    for name, content in (("raw.txt", lines), ("cut.txt", pieces)):
+        (place / name).write_text("\n".join(content) + "\n", encoding="utf-8")
+    return place / "raw.txt", place / "cut.txt"
+
+
+def compared(what: str, rounds: Sequence[Sequence[float]], count: int) -> str:
+    """Ours and theirs in seconds, sentences a second and as a ratio."""
+    ours, theirs = (Spread.of([pair[side] for pair in rounds]) for side in (0, 1))
+    share = Spread.of([pair[1] / pair[0] for pair in rounds])
+    return (
+        f"- {what}: softgaze {ours.text(2)} s ({count / ours.middle:,.0f} sentences/s), CTranslate2 alone "
+        f"{theirs.text(2)} s ({count / theirs.middle:,.0f}): **{share.text(3)}** of its throughput"
+    )
+
+
+# --- starting ---------------------------------------------------------------------------------------------------
+
+
+def starting(model: Model, given: argparse.Namespace) -> list[str]:
+    """New processes, files in the system's cache; what Python itself takes to start stands beside them."""
+    commands: dict[str, tuple[list[str | Path], int]] = {
+        "Python alone": (["-c", "pass"], 0),
+        "softgaze --help": (["-m", "softgaze", "--help"], 0),
+        "softgaze translate --beem 5 (a wrong flag)": (["-m", "softgaze", "translate", "--beem", "5"], 2),
+        'softgaze translate INT8 "A dog runs."': (["-m", "softgaze", "translate", model["int8"], SHORT[0]], 0),
+        'softgaze translate FLOAT32 "A dog runs."': (["-m", "softgaze", "translate", model["float32"], SHORT[0]], 0),
+    }
+    runs = [
+        {name: run(words, given.threads, code) for name, (words, code) in commands.items()} for _ in range(given.rounds)
+    ]
+    lines = ["| command | seconds: median (range) | processor seconds |", "|---|--:|--:|"]
+    for name in commands:
+        taken = Spread.of([each[name].seconds for each in runs])
+        spent = Spread.of([each[name].processor for each in runs])
+        lines.append(f"| `{name}` | {taken.text(2)} | {spent.text(2)} |")
+    return ["## From nothing to the first answer", "\n".join(lines)]
+
+
+# --- memory -----------------------------------------------------------------------------------------------------
+
+
+def memory(model: Model, given: argparse.Namespace) -> list[str]:
+    """The most that is resident while more and more lines are translated."""
+    place, lines = model["int8"].parent, ["| lines | most memory resident | lines/s |", "|--:|--:|--:|"]
+    for count in given.lines:
+        with (place / "many.txt").open("w", encoding="utf-8") as file:
+            file.writelines(f"{line}\n" for line in islice(cycle(SHORT), count))
+        files: list[str | Path] = ["--input", place / "many.txt", "--output", place / "out.txt"]
+        words: list[str | Path] = ["-m", "benchmarks.peers.clocked", "translate", model["int8"], "--beam", "1"]
+        done = run([*words, *files], given.threads)
+        with (place / "out.txt").open("rb") as file:
+            written = sum(1 for _ in file)
+        if written != count:
+            raise SystemExit(f"{count:,} lines became {written:,}")
+        rate = count / (done.clock["done"] - done.clock["loaded"])
+        lines.append(f"| {count:,} | {done.clock['peak'] / 2**20:,.0f} MiB | {rate:,.0f} |")
+    for name in ("many.txt", "out.txt"):
+        (place / name).unlink()
+    return ["## Memory", "Short lines, int8, greedy, from a file to a file.", "\n".join(lines)]
+
+
+# --- place on the disk ------------------------------------------------------------------------------------------
+
+
+def sizes(models: Sequence[Model], given: argparse.Namespace) -> list[str]:
+    """Of model directories, and of what must be installed to run them."""
+    lines = ["| model | MB | of it the engine's files |", "|---|--:|--:|"]
+    for model in models:
+        for kind, place in model.items():
+            lines.append("| {} | {:.2f} | {:.2f} |".format(title(model, kind), *bundle_size(place)))
+    needs = dict(sorted(installed("softgaze").items(), key=lambda each: -each[1]))
+    largest = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in islice(needs.items(), 6))
+    total = sum(needs.values()) / 1e6
+    base = f"The base install, torch not in it: {total:.0f} MB in {len(needs)} packages ({largest}, …)."
+    return ["## Place on the disk", "\n".join(lines), base]
+
+
+def title(model: Model, kind: str) -> str:
+    """Which model, and for whom."""
+    from softgaze.bundle import Bundle
+
+    bundle = Bundle.open(model[kind])
+    precision = bundle.engine.get("precision", "float32")
+    return f"{bundle.description.arch} {bundle.description.size}, {bundle.engine['name']} {precision}"
+
+
+def bundle_size(place: Path) -> tuple[float, float]:
+    """All files that belong to it, and its weights, in MB."""
+    from softgaze.bundle import WEIGHTS, Bundle
+
+    files = {name: entry["bytes"] for name, entry in Bundle.open(place).files.items()}
+    engine = sum(size for name, size in files.items() if "/" in name or name == WEIGHTS)
+    return sum(files.values()) / 1e6, engine / 1e6
+
+
+def installed(name: str) -> dict[str, int]:
+    """Bytes of a package and of all it needs, extras not counted."""
+    found: dict[str, int] = {}
+    waiting = [name]
+    while waiting:
+        one = waiting.pop()
+        if one not in found:
+            found[one] = package_size(one)
+            waiting += needed(one)
+    return found
+
+
+def package_size(name: str) -> int:
+    """What its files take; of ourselves the sources, since a development install has only a pointer to them."""
+    if name == "softgaze":
+        return sum(
+            path.stat().st_size for path in (ROOT / "src").rglob("*") if path.is_file() and path.suffix != ".pyc"
+        )
+    paths = [Path(str(path.locate())) for path in distribution(name).files or []]
+    return sum(path.stat().st_size for path in paths if path.is_file())
+
+
+def needed(name: str) -> Iterator[str]:
+    """The packages it requires here."""
+    from packaging.requirements import Requirement
+
+    for text in distribution(name).requires or []:
+        wanted = Requirement(text)
+        if wanted.marker is None or wanted.marker.evaluate({"extra": ""}):
+            try:
+                yield distribution(wanted.name).metadata["Name"].lower()
+            except PackageNotFoundError:
+                continue  # of another system or Python
+
+
+# --- recurrent models -------------------------------------------------------------------------------------------
+
+
+def recurrent(models: Sequence[Model], given: argparse.Namespace) -> list[str]:
+    """ONNX Runtime beside our torch search, one sentence at a time."""
+    from softgaze.bundle import Bundle
+    from softgaze.evaluation.pace import Setting, measure
+
+    texts = sentences(given)
+    lines = ["| model | beam | torch, sentences/s | ONNX Runtime | times as fast |", "|---|--:|--:|--:|--:|"]
+    for model in models:
+        for beam in (1, BEAM):
+            settings = {kind: Setting(kind, "float32", given.threads, beam, alone=True) for kind in ("torch", "onnx")}
+            rounds = [
+                {kind: measure(model[kind], setting, texts).sentences_per_second for kind, setting in settings.items()}
+                for _ in range(given.rounds)
+            ]
+            rates = [Spread.of([each[kind] for each in rounds]).text(1) for kind in settings]
+            ratio = Spread.of([each["onnx"] / each["torch"] for each in rounds]).text(2)
+            lines.append(f"| {Bundle.open(model['torch']).description.arch} | {beam} | {' | '.join(rates)} | {ratio} |")
+    return ["## Recurrent models, one sentence at a time", "\n".join(lines)]
+
+
+# --- the whole --------------------------------------------------------------------------------------------------
+
+
+def arguments() -> argparse.Namespace:
+    """The command line."""
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    parser.add_argument("--transformer", type=Path, required=True, metavar="MODEL", help="a trained Transformer")
+    parser.add_argument("--recurrent", type=Path, nargs="*", default=[], metavar="MODEL", help="trained RNNs")
+    parser.add_argument("--text", type=Path, required=True, help="raw sentences in their language")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
+    parser.add_argument("--sentences", type=int, default=1000)
+    parser.add_argument("--lines", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="to measure memory")
+    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--out", type=Path, default=HERE / "shipping.md")
+    return parser.parse_args()
+
+
+PARTS: dict[str, Callable[[Model, Sequence[Model], argparse.Namespace], list[str]]] = {
+    "throughput": lambda model, others, given: throughput(model, given),
+    "starting": lambda model, others, given: starting(model, given),
+    "memory": lambda model, others, given: memory(model, given),
+    "sizes": lambda model, others, given: sizes([model, *others], given),
+    "recurrent": lambda model, others, given: recurrent(others, given),
+}
+
+
+def main() -> None:
+    """Measure and write the page."""
+    given = arguments()
+    WORK.mkdir(exist_ok=True)
+    model, others = exported(given.transformer), [exported(path) for path in given.recurrent]
+    engines = ", ".join(f"{name} {version(name)}" for name in ("ctranslate2", "onnxruntime", "sentencepiece"))
+    parts = ["# What an exported model costs", f"{circumstances('shipping')} {given.threads} threads; {engines}."]
+    for name in given.parts:
+        parts += PARTS[name](model, others, given)
+        print(*parts[-3:], sep="\n\n", flush=True)
+        given.out.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

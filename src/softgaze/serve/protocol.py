@@ -1,0 +1,46 @@
+"""HTTP as uvicorn speaks it, with two more promises: no request that arrived is lost, and nobody arrives for ever."""
+
+import asyncio
+from typing import Any
+
+from uvicorn.protocols.http.h11_impl import H11Protocol
+
+LINGER = 0.5  # seconds that a connection without a request stays open when the server is about to end
+
+
+class PatientProtocol(H11Protocol):
+    """One connection."""
+
+    patience = 20.0  # seconds for the head of a request
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client that connects has to say something."""
+        super().connection_made(transport)
+        self.loop.call_later(self.patience, self.hang_up_if_silent, self.requests_begun())
+
+    def on_response_complete(self) -> None:
+        """And again after each answer; one that is silent is sent away by uvicorn, sooner."""
+        super().on_response_complete()
+        if not self.transport.is_closing():
+            self.loop.call_later(self.patience + self.timeout_keep_alive, self.hang_up_if_silent, self.requests_begun())
+
+    def requests_begun(self) -> Any:
+        """What changes with the next request."""
+        return self.cycle
+
+    def hang_up_if_silent(self, before: Any) -> None:
+        """Where no request began since."""
+        if self.requests_begun() is before and not self.transport.is_closing():
+            self.transport.close()
+
+    def shutdown(self) -> None:
+        """A request may be on its way on a connection that seems idle: wait for it a moment, and answer it."""
+        if self.cycle is None or self.cycle.response_complete:
+            self.loop.call_later(LINGER, self.finish)
+        else:
+            super().shutdown()
+
+    def finish(self) -> None:
+        """Now."""
+        if not self.transport.is_closing():
+            super().shutdown()

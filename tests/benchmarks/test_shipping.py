@@ -1,0 +1,31 @@
+"""The arithmetic of what an exported model costs; never how fast anything is."""
+
+import pytest
+
+from benchmarks import shipping
+from benchmarks.shipping import Done
+
+
+def test_the_share_of_the_throughput_is_taken_within_rounds() -> None:
+    told = shipping.compared("all", [[2.0, 1.0], [4.0, 4.0], [4.0, 3.0]], 100)
+    assert "softgaze 4.00 (2.00–4.00) s (25 sentences/s)" in told
+    assert "**0.750 (0.500–1.000)**" in told
+
+
+def test_the_base_install_holds_no_torch() -> None:
+    found = shipping.installed("softgaze")
+    assert {"softgaze", "numpy", "ctranslate2", "sentencepiece", "typer"} <= found.keys()
+    assert not {"torch", "safetensors", "onnxruntime", "fastapi"} & found.keys()
+    assert all(size > 0 for size in found.values())
+
+
+def test_a_command_is_run_and_its_exit_code_checked() -> None:
+    done = shipping.run(["-c", "import sys; print('{\"loaded\": 1}', file=sys.stderr)"], 1)
+    assert done.clock == {"loaded": 1}
+    assert shipping.run(["-c", "raise SystemExit(2)"], 1, code=2).seconds > 0
+    with pytest.raises(SystemExit, match="failed: why"):
+        shipping.run(["-c", "raise SystemExit('why')"], 1)
+
+
+def test_the_clock_is_the_last_line_that_was_said() -> None:
+    assert Done(1.0, 1.0, 'a warning\n{"done": 5}\n', 0.0).clock == {"done": 5}

@@ -1,0 +1,50 @@
+"""Connections that say nothing, or not enough."""
+
+import asyncio
+import socket
+import threading
+
+import pytest
+import uvicorn
+
+from serving import wait_for
+from softgaze.serve.protocol import PatientProtocol
+
+
+class Hurried(PatientProtocol):
+    patience = 0.3
+
+
+async def hello(scope, receive, send):
+    await send({"type": "http.response.start", "status": 200, "headers": [(b"content-length", b"2")]})
+    await send({"type": "http.response.body", "body": b"hi"})
+
+
+@pytest.fixture
+def address():
+    config = uvicorn.Config(hello, port=0, http=Hurried, lifespan="off", log_config=None, timeout_keep_alive=1)
+    server = uvicorn.Server(config)
+    thread = threading.Thread(target=lambda: asyncio.run(server._serve()))
+    thread.start()
+    wait_for(lambda: server.started)
+    yield server.servers[0].sockets[0].getsockname()
+    server.should_exit = True
+    thread.join()
+
+
+@pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: a\r\nX: "], ids=["nothing", "half a head"])
+def test_who_never_asks_is_sent_away(address, said):
+    with socket.create_connection(address, timeout=60) as client:
+        client.sendall(said)
+        assert client.recv(100) == b""
+
+
+def test_who_asks_is_answered_and_then_has_to_ask_again(address):
+    with socket.create_connection(address, timeout=60) as client:
+        for _ in range(2):
+            client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            heard = b""
+            while not heard.endswith(b"hi"):
+                heard += client.recv(1000)
+        client.sendall(b"GET / HTTP/1.1\r\n")
+        assert client.recv(100) == b""
