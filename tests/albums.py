@@ -34,6 +34,15 @@ def pictures(folder: Path, **options: Any) -> Album:
     return Album.of(folder / "images", write_pictures(folder, **options), Pictures(SIDE, PATCH), lambda error: None)
 
 
+NAMES = ("do", "re", "mi", "fa", "sol", "la", "si", "dosi")  # letters only: SentencePiece sets digits apart
+SUNG = dict(zip(tones.NOTES, NAMES, strict=True))
+
+
+def sung(melody: tones.Melody) -> str:
+    """The notes of a melody as words."""
+    return " ".join(SUNG[tone.note] for tone in melody.tones)
+
+
 def write_melodies(folder: Path, melodies: int, split: str = "train") -> Path:
     """Frames of melodies, and what they spell."""
     folder.mkdir(exist_ok=True)
@@ -41,7 +50,7 @@ def write_melodies(folder: Path, melodies: int, split: str = "train") -> Path:
     for number in range(melodies):
         melody = tones.melody(split, number)
         numpy.save(folder / f"{split}-{number}.npy", melody.frames())
-        rows.append(f"{split}-{number}.npy\t{melody.text}\n")
+        rows.append(f"{split}-{number}.npy\t{sung(melody)}\n")
     path = folder / f"{split}.tsv"
     path.write_text("".join(rows))
     return path
