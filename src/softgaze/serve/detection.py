@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 from softgaze.bundle import Bundle
 from softgaze.data.detector import Detector
-from softgaze.data.tokens import Tokenizer
+from softgaze.data.readers import Reader
 from softgaze.serve.languages import primary
 
 ENOUGH = 1000  # characters that tell a language: more only take time
@@ -94,10 +94,10 @@ def from_tokenizers(bundle: Bundle) -> Detector:
     return Detector.train({language: own_pieces(language, side) for language, side in sides.items()})
 
 
-def own_pieces(language: str, tokenizer: Tokenizer) -> list[str]:
+def own_pieces(language: str, reader: Reader) -> list[str]:
     """Subwords that the language could write."""
     scripts = SCRIPTS.get(primary(language), ("LATIN",))
-    plain = (piece.replace("▁", " ") for piece in tokenizer.names if not piece.startswith("<"))
+    plain = (piece.replace("▁", " ") for piece in reader.pieces(range(len(reader))) if not piece.startswith("<"))
     return [piece for piece in plain if scripts_in(piece) & {*scripts}]
 
 
