@@ -3,12 +3,14 @@
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+import commands
 from corpora import SMALL, write_corpus
 from softgaze.bundle import Bundle
 
@@ -53,11 +55,36 @@ def test_the_python_prints_what_is_shown(place):
     assert run(["-c", code], place) == shown
 
 
+def test_two_workers_run_the_same_python_as_one(place, tmp_path):
+    """As Kubeflow would start them: two processes that know their rank, and one run directory."""
+    [code], [shown] = blocks("python"), blocks("output")
+    write_corpus(tmp_path)
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = str(free.getsockname()[1])
+    meeting = {**ALONE, "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port}
+    workers = [
+        subprocess.Popen(
+            [sys.executable, "-c", code],
+            cwd=tmp_path,
+            env={**meeting, "RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    for worker in workers:
+        said, complaint = worker.communicate(timeout=300)
+        assert (worker.returncode, said) == (0, shown), complaint
+    assert Bundle.open(tmp_path / "runs/as-a-library").facts["step"] == 3
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ray by Ray
 def test_every_way_of_translating_writes_every_line(place, ray):
-    address = ray.get_runtime_context().gcs_address
     for line in TRANSLATING:
-        running = ["--address", address] if "--on ray" in line else []
-        run(["-m", *line.split(), "--beam", "1", *running], place)
+        done = commands.run(place, *line.split()[1:], "--beam", "1")
+        assert done.returncode == 0, done.stderr
     from pyarrow.parquet import read_table
 
     lines = (place / "out.txt").read_text().split("\n")

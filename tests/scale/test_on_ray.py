@@ -18,6 +18,7 @@ from pyarrow.parquet import read_table, write_table
 
 from bundles import lines, tiny_bundle
 from commands import run
+from engines.exported import exported, lively_bundle
 from softgaze.errors import DataError, ResourceError, UsageError
 from softgaze.scale.on_ray import QUIET, Job, Pool, Row, again, checked, packed, pool, told, unpacked
 
@@ -28,24 +29,25 @@ OPTIONS = ("--beam", 1, "--window", 8, "--device", "cpu")
 
 @pytest.fixture(scope="module")
 def text(tmp_path_factory):
-    """Some lines, and what one process makes of them."""
+    """Some lines, a model without torch in it, and what one process makes of them."""
     place = tmp_path_factory.mktemp("text")
+    exported(lively_bundle(place / "plain"), place / "model", "ctranslate2")
     some = [*lines("en", 50), "", "a\u2028cat\x85sees", *lines("ko", 9), "", "the dog " * 30]
     (place / "in.txt").write_text("".join(f"{line}\n" for line in some), encoding="utf-8")
-    done = run(place, "translate", tiny_bundle(), "-i", "in.txt", "-o", "out.txt", *OPTIONS)
+    done = run(place, "translate", "model", "-i", "in.txt", "-o", "out.txt", *OPTIONS)
     assert done.returncode == 0, done.stderr
     return place
 
 
-def on_ray(place, *words):
-    return run(place, "translate", tiny_bundle(), *words, *OPTIONS, "--on", "ray")
+def on_ray(place, text, *words):
+    return run(place, "translate", text / "model", *words, *OPTIONS, "--on", "ray")
 
 
 # --- the same lines -----------------------------------------------------------------------------------------------
 
 
 def test_a_file_becomes_the_file_that_one_process_writes(ray, text, tmp_path):
-    done = on_ray(text, "-i", "in.txt", "-o", tmp_path / "out.txt")
+    done = on_ray(text, text, "-i", "in.txt", "-o", tmp_path / "out.txt")
     assert done == (0, "", "")
     assert (tmp_path / "out.txt").read_bytes() == (text / "out.txt").read_bytes()
     assert os.listdir(tmp_path) == ["out.txt"]
@@ -59,7 +61,7 @@ def test_several_inputs_follow_each_other(ray, text, tmp_path):
     (tmp_path / "in" / "a.txt").write_text("".join(f"{line}\n" for line in first[:10]))
     (tmp_path / "in" / "empty.txt").touch()
     inputs = ("-i", tmp_path / "in", "-i", f"local://{text}/in.txt")
-    done = on_ray(text, *inputs, "-o", f"local://{tmp_path}/out.parquet", "--nbest", 1)
+    done = on_ray(text, text, *inputs, "-o", f"local://{tmp_path}/out.parquet", "--nbest", 1)
     assert done.returncode == 0, done.stderr
     rows = read_table(tmp_path / "out.parquet").to_pylist()
     expected = (text / "out.txt").read_text(encoding="utf-8").split("\n")[:-1]
@@ -71,13 +73,13 @@ def test_several_inputs_follow_each_other(ray, text, tmp_path):
 def test_a_mistake_is_one_line_and_what_was_done_is_not_done_again(ray, text, tmp_path):
     good = (text / "in.txt").read_bytes()
     (tmp_path / "in.txt").write_bytes(good + b"\xff\n")
-    done = on_ray(tmp_path, "-i", "in.txt", "-o", "out/")
+    done = on_ray(tmp_path, text, "-i", "in.txt", "-o", "out/")
     assert done.returncode == 3
     assert f"in.txt, line {len(good.splitlines()) + 1}, byte {len(good):,}: not UTF-8" in done.stderr
     assert "\n" not in done.stderr.strip()
     (tmp_path / "in.txt").write_bytes(good)
     kept = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.done")}
-    assert on_ray(tmp_path, "-i", "in.txt", "-o", "out/").returncode == 0
+    assert on_ray(tmp_path, text, "-i", "in.txt", "-o", "out/").returncode == 0
     now = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "out").glob("*.done")}
     assert kept.items() <= now.items()
     parts = sorted((tmp_path / "out").glob("*.txt"))
@@ -90,7 +92,7 @@ def test_a_mistake_is_one_line_and_what_was_done_is_not_done_again(ray, text, tm
 def test_killed_and_run_again_is_undisturbed(ray, text, tmp_path):
     """The command, twice at random instants; then one of its workers, which Ray replaces by itself."""
     address = ray.get_runtime_context().gcs_address
-    words = [sys.executable, "-m", "softgaze", "translate", tiny_bundle(), "-i", text / "in.txt", "-o", "out.txt"]
+    words = [sys.executable, "-m", "softgaze", "translate", text / "model", "-i", text / "in.txt", "-o", "out.txt"]
     command = [*map(str, (*words, *OPTIONS, "--on", "ray", "--address", address))]
     environment = {**os.environ, **QUIET, "OMP_NUM_THREADS": "1", "SOFTGAZE_SLOW_WRITES": "0.05"}
     dice = random.Random(1)
