@@ -17,7 +17,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -221,6 +220,7 @@ def one_against_two(job: Job, rounds: int) -> dict[str, Any]:
 # --- measured: an update --------------------------------------------------------------------------------------------
 
 WORDS, LENGTH = 37_000, 27
+PARTS = ("costs", "messages", "ranks")
 RANKED = (("tiny", 1024), ("tiny", 4096), ("small", 4096))  # sizes and batches that ranks are compared on
 
 
@@ -272,21 +272,30 @@ def update_once(model: Any, optimiser: Any, tokens: int) -> None:
 # --- the whole ------------------------------------------------------------------------------------------------------
 
 
-def measure(given: argparse.Namespace) -> dict[str, Any]:
-    """Everything, in a dictionary for scaling.json."""
+def measure(given: argparse.Namespace) -> None:
+    """Everything, one part after the other, each kept in scaling.json as soon as it is there."""
     WORK.mkdir(exist_ok=True)
-    corpus, text = prepare_corpus(None, None)
-    ranks = {}
-    for size, tokens in RANKED[: given.cases]:
-        effort = Effort(given.rounds, 3, given.updates, 1e9)
-        options = parse(["--batch-tokens", str(tokens), "--threads", "1"])
-        job = replace(make_job(CASES[f"transformer {size}"], corpus, effort, options), precision="float32")
-        ranks[f"{size}, {tokens:,} tokens"] = one_against_two(job, given.rounds)
-        print(size, tokens, ranks[f"{size}, {tokens:,} tokens"], file=sys.stderr, flush=True)
-    sizes = (1024, 2**20, 2**24)
-    costs = {size: with_ranks(1, "--update", size) for size in PLANS}
-    messages = with_ranks(2, "--messages", *map(str, sizes))
-    return {"made": circumstances("scaling"), "text": text, "ranks": ranks, "messages": messages, "costs": costs}
+    record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
+    parts: dict[str, Callable[[], Any]] = {
+        "costs": lambda: {size: with_ranks(1, "--update", size) for size in PLANS},
+        "messages": lambda: with_ranks(2, "--messages", *map(str, (1024, 2**20, 2**24))),
+        "ranks": lambda: {case_name(*case): one_against_two(job_of(*case, given), given.rounds) for case in RANKED},
+    }
+    for part in given.parts:
+        record |= {part: parts[part](), "made": circumstances("scaling")}
+        RECORD.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+
+
+def case_name(size: str, tokens: int) -> str:
+    """Of a case."""
+    return f"{size}, {tokens:,} tokens"
+
+
+def job_of(size: str, tokens: int, given: argparse.Namespace) -> Job:
+    """On the built-in phrasebook, in float32."""
+    corpus, _ = prepare_corpus(None, None)
+    options = parse(["--batch-tokens", str(tokens), "--threads", "1"])
+    return make_job(CASES[f"transformer {size}"], corpus, Effort(given.rounds, 3, given.updates, 1e9), options)
 
 
 def costs_of(record: dict[str, Any]) -> dict[str, Cost]:
@@ -300,9 +309,9 @@ def measured(record: dict[str, Any]) -> str:
         "| Transformer, batch | parameters | two ranks over one: median (range) | of it adding up |",
         "|---|--:|--:|--:|",
     ]
-    for name, found in record["ranks"].items():
+    for case, found in record.get("ranks", {}).items():
         ratio, share = Spread(*found["speed_up"]), Spread(*found["adding"])
-        lines.append(f"| {name} | {found['parameters']:,} | {ratio.text(2)} | {share.middle:.0%} |")
+        lines.append(f"| {case} | {found['parameters']:,} | {ratio.text(2)} | {share.middle:.0%} |")
     lines += ["", "| message, bytes | seconds on loopback, two ranks | GB/s |", "|--:|--:|--:|"]
     for size, seconds in record["messages"].items():
         size_in_bytes = NUMBER * int(size)
@@ -338,7 +347,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=__doc__.split("\n\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--updates", type=int, default=20)
-    parser.add_argument("--cases", type=int, default=len(RANKED), help="only the first of them")
+    parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS), help="what to measure again")
     parser.add_argument("--tables", action="store_true", help="only write the tables again")
     parser.add_argument("--train", type=Path, help=argparse.SUPPRESS)
     parser.add_argument("--messages", type=int, nargs="+", help=argparse.SUPPRESS)
@@ -348,7 +357,7 @@ def main() -> None:
         told(child(given))
         return
     if not given.tables:
-        RECORD.write_text(json.dumps(measure(given), indent=1) + "\n", encoding="utf-8")
+        measure(given)
     record = json.loads(RECORD.read_text(encoding="utf-8"))
     PAGE.write_text(with_tables(PAGE.read_text(encoding="utf-8"), record), encoding="utf-8")
     print("\n\n".join(tables(record).values()))

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-pytest.importorskip("ray", reason="needs softgaze[scale]")
+pytest.importorskip("pyarrow", reason="needs softgaze[scale]")  # and not yet Ray, which reads the environment
 from hypothesis import given
 from hypothesis import strategies as st
 from pyarrow import table
@@ -19,6 +19,7 @@ from pyarrow.parquet import read_table, write_table
 from bundles import lines, tiny_bundle
 from commands import run
 from engines.exported import exported, lively_bundle
+from softgaze.devices import cores
 from softgaze.errors import DataError, ResourceError, UsageError
 from softgaze.scale.on_ray import QUIET, Job, Pool, Row, again, checked, packed, pool, told, unpacked
 
@@ -84,6 +85,17 @@ def test_a_mistake_is_one_line_and_what_was_done_is_not_done_again(ray, text, tm
     assert kept.items() <= now.items()
     parts = sorted((tmp_path / "out").glob("*.txt"))
     assert b"".join(part.read_bytes() for part in parts) == (text / "out.txt").read_bytes()
+
+
+def test_a_ray_of_our_own_is_alone_with_itself(ray):
+    """It listens on loopback, shows no dashboard, tells nobody, and leaves a CPU to those who read."""
+    from ray._common.usage.usage_lib import usage_stats_enabled
+
+    assert ray.get_runtime_context().gcs_address.startswith("127.0.0.1:")
+    assert [node["NodeManagerAddress"] for node in ray.nodes()] == ["127.0.0.1"]
+    assert not usage_stats_enabled()
+    assert not ray._private.worker._global_node.webui_url
+    assert ray.cluster_resources()["CPU"] == cores() + 1
 
 
 # --- whoever dies -------------------------------------------------------------------------------------------------
