@@ -48,7 +48,8 @@ def main() -> None:
 
     given = arguments()
     given.train, given.out = tuple(path.absolute() for path in given.train), given.out.absolute()
-    ray.init(given.address or "local", **({} if given.address else {"include_dashboard": False}))
+    own = {} if given.address else {"include_dashboard": False}
+    ray.init(given.address or "local", log_to_driver=False, **own)  # how it goes is told by metrics.jsonl in --out
     TorchTrainer(
         train_one_rank,
         train_loop_config=vars(given),

@@ -313,7 +313,7 @@ def enter(**options: Any) -> None:
     import ray
 
     try:
-        ray.init(log_to_driver=False, logging_level="ERROR", **options)
+        ray.init(log_to_driver=False, logging_level=logging.ERROR, **options)
     except Exception as error:  # of any kind: Ray raises plain ones too
         ray.shutdown()
         where = options["address"]
