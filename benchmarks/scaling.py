@@ -17,6 +17,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
@@ -91,6 +92,7 @@ def efficiency(workers: int, tokens: int, cost: Cost, scene: Scene) -> float:
     return update(1, tokens, cost, scene) / update(workers, tokens, cost, scene) / workers
 
 
+@cache
 def imbalance(workers: int, tokens: int) -> float:
     """The largest share over the mean one, as our own `shares` cuts batches of sentences of 27 ± 15 tokens."""
     from softgaze.training.gradients import shares
@@ -106,11 +108,7 @@ def imbalance(workers: int, tokens: int) -> float:
 
 def prediction(costs: dict[str, Cost], scene: Scene) -> str:
     """A table: for each number of workers, both models with the paper's batch and with a large one."""
-    heads = [
-        f"`{name}`, {amount // 1000}k tokens: s an update · efficiency · days"
-        for name, (_, tokens) in PLANS.items()
-        for amount in (tokens, LARGE)
-    ]
+    heads = [f"`{name}`, {amount // 1000}k tokens" for name, (_, tokens) in PLANS.items() for amount in (tokens, LARGE)]
     lines = ["| workers | " + " | ".join(heads) + " |", "|--:|" + "--:|" * len(heads)]
     for workers in WORKERS:
         cells = [
@@ -119,19 +117,20 @@ def prediction(costs: dict[str, Cost], scene: Scene) -> str:
             for amount in (tokens, LARGE)
         ]
         lines.append(f"| {workers} | " + " | ".join(cells) + " |")
-    return f"**{scene.title}**\n\n" + "\n".join(lines)
+    return f"**{scene.title}**: seconds of an update · efficiency · days in all\n\n" + "\n".join(lines)
 
 
 def cell(workers: int, tokens: int, total: int, cost: Cost, scene: Scene) -> str:
     """`1.23 · 87 % · 4.5`: the last for as many tokens as the paper's training has."""
     seconds = update(workers, tokens, cost, scene)
     days = total / tokens * seconds / 86_400
-    return f"{figure(seconds)} · {efficiency(workers, tokens, cost, scene):.0%} · {figure(days)}"
+    share = 100 * efficiency(workers, tokens, cost, scene)
+    return f"{figure(seconds)} · {figure(share) if share < 10 else round(share)} % · {figure(days)}"
 
 
 def figure(number: float) -> str:
-    """Three digits that count."""
-    return f"{number:,.0f}" if number >= 100 else f"{number:.3g}"
+    """Two or three digits that count."""
+    return f"{number:,.0f}" if number >= 100 else f"{number:.2g}" if number < 10 else f"{number:.3g}"
 
 
 # --- measured: ranks ----------------------------------------------------------------------------------------------

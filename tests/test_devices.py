@@ -5,7 +5,7 @@ import pytest
 import torch
 
 from softgaze import devices
-from softgaze.devices import need_torch, pick_device, side_by_side, using_threads
+from softgaze.devices import cores, need_torch, pick_device, side_by_side, threads, using_threads
 from softgaze.errors import ResourceError, UsageError
 
 
@@ -82,3 +82,11 @@ def test_a_job_that_fails_says_so_and_gives_the_threads_back():
         with pytest.raises(ValueError, match="job 0"):
             [*side_by_side(work, range(3), torch.device("cpu"))]
         assert torch.get_num_threads() == 2
+
+
+@pytest.mark.parametrize(
+    ("asked", "given"), [("", None), ("1", 1), ("0", 1), ("100000", None), ("all", None), ("4,2", None)]
+)
+def test_engines_take_as_many_threads_as_are_allowed(monkeypatch, asked, given):
+    monkeypatch.setenv("OMP_NUM_THREADS", asked)
+    assert threads() == (given or cores())
