@@ -48,7 +48,15 @@ PARTS = {
     "Guide": ["docs/guide/index", "docs/guide/[0-9]*"],
     "안내서": ["README.ko", f"{KOREAN}/index", f"{KOREAN}/[0-9]*"],
     "Reference": [f"{REFERENCE}/index"],
-    "Project": ["docs/design", "docs/decisions/*", "docs/reliability", "docs/scale", "docs/log", "CHANGELOG", "CONTRIBUTING"],
+    "Project": [
+        "docs/design",
+        "docs/decisions/*",
+        "docs/reliability",
+        "docs/scale",
+        "docs/log",
+        "CHANGELOG",
+        "CONTRIBUTING",
+    ],
 }
 
 
