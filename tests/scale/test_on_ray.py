@@ -126,17 +126,23 @@ def test_killed_and_run_again_is_undisturbed(ray, text, tmp_path):
 
 
 def wait_for_worker(process):
-    """The process of an actor that translates."""
+    """The process of an actor that translates, of this very Ray: somebody else may have one on this machine."""
     while process.poll() is None:
         for path in Path("/proc").glob("[0-9]*/cmdline"):
             try:
-                name = path.read_bytes().split(b"\0")[0]
+                name, parent = path.read_bytes().split(b"\0")[0], parent_of(path.parent.name)
+                ours = name.startswith(b"ray::MapWorker") and parent_of(parent) == str(os.getpid())
             except OSError:
                 continue
-            if name.startswith(b"ray::") and b"Worker" in name:
+            if ours:
                 return int(path.parent.name)
         time.sleep(0.02)
     raise AssertionError(f"ended with {process.returncode} before a worker was seen")
+
+
+def parent_of(process):
+    """The number of the process that started this one: of a worker the raylet, of the raylet these tests."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1]
 
 
 # --- what cannot work ---------------------------------------------------------------------------------------------
