@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import pytest
@@ -116,27 +117,38 @@ def test_killed_and_run_again_is_undisturbed(ray, text, tmp_path):
         process.kill()
         process.wait()
         assert not (tmp_path / "out.txt").exists()
+    others = workers()
     process = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    victim = wait_for_worker(process)
-    os.kill(victim, signal.SIGKILL)
+    os.kill(wait_for_worker(process, others), signal.SIGKILL)
     said = process.communicate(timeout=300)
     assert (process.returncode, *said) == (0, b"", b"")  # Ray has much to say
     assert (tmp_path / "out.txt").read_bytes() == (text / "out.txt").read_bytes()
     assert os.listdir(tmp_path) == ["out.txt"]
 
 
-def wait_for_worker(process):
-    """The process of an actor that translates."""
+def workers():
+    """Processes of actors that translate, of this very Ray: somebody else may have one on this machine."""
+    found = set()
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            name, raylet = path.read_bytes().split(b"\0")[0], parent_of(path.parent.name)
+            if name.startswith(b"ray::MapWorker") and parent_of(raylet) == str(os.getpid()):
+                found.add(int(path.parent.name))
+    return found
+
+
+def wait_for_worker(process, others):
+    """One that is not of a command that was killed before."""
     while process.poll() is None:
-        for path in Path("/proc").glob("[0-9]*/cmdline"):
-            try:
-                name = path.read_bytes().split(b"\0")[0]
-            except OSError:
-                continue
-            if name.startswith(b"ray::") and b"Worker" in name:
-                return int(path.parent.name)
+        if new := workers() - others:
+            return new.pop()
         time.sleep(0.02)
     raise AssertionError(f"ended with {process.returncode} before a worker was seen")
+
+
+def parent_of(process):
+    """The number of the process that started this one: of a worker the raylet, of the raylet these tests."""
+    return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[1]
 
 
 # --- what cannot work ---------------------------------------------------------------------------------------------

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO
@@ -176,9 +176,9 @@ def translate_on_ray(
 
 @contextmanager
 def hushed() -> Iterator[None]:
-    """What Ray's C++ has to say goes nowhere; what Python says goes on to stderr."""
+    """What Ray has to say, in C++ to stderr and in Python to stdout, goes nowhere; we are heard on stderr as ever."""
     before = sys.stderr
-    with open(os.dup(2), "w") as shown, open(os.devnull, "wb") as nowhere:
+    with open(os.dup(2), "w") as shown, open(os.devnull, "w") as nowhere, redirect_stdout(nowhere):
         os.dup2(nowhere.fileno(), 2)
         sys.stderr = shown if before is sys.__stderr__ else before
         try:
