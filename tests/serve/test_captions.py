@@ -1,5 +1,6 @@
 import asyncio
 import base64
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
@@ -9,6 +10,12 @@ from softgaze.search.settings import Search
 from softgaze.serve.captions import Caption, picture_of, unnamed
 from softgaze.serve.errors import Refused
 from softgaze.translator import Translation
+
+
+def awaited(coroutine):
+    """In a thread of its own: the browser of other tests keeps a loop running in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
 
 
 class Captioner:
@@ -52,7 +59,7 @@ def test_names_are_taken_out():
 
 
 def test_pictures_in_json():
-    assert asyncio.run(picture_of({"image": base64.b64encode(b"x").decode()})) == b"x"
+    assert awaited(picture_of({"image": base64.b64encode(b"x").decode()})) == b"x"
 
 
 @pytest.mark.parametrize(
@@ -60,4 +67,4 @@ def test_pictures_in_json():
 )
 def test_what_is_no_picture(image, error):
     with pytest.raises(Refused, match=error):
-        asyncio.run(picture_of({"image": image}))
+        awaited(picture_of({"image": image}))
