@@ -18,7 +18,7 @@ ROOT = Path(__file__).parents[1]
 @pytest.mark.skipif(find_spec("pip_audit") is None, reason="needs pip-audit of the dev extra")
 def test_without_the_database_it_says_skipped():
     """The target itself, in this environment, which is set up already; nobody is behind that proxy."""
-    words = ["make", "--old-file", "setup-dev", "audit", f"BIN={Path(sys.executable).parent}"]
+    words = ["make", "--no-print-directory", "--old-file", "setup-dev", "audit", f"BIN={Path(sys.executable).parent}"]
     nobody = dict.fromkeys(("https_proxy", "HTTPS_PROXY"), "http://127.0.0.1:9")
     done = subprocess.run(words, cwd=ROOT, env=os.environ | nobody, capture_output=True, text=True, timeout=600)
     assert done.returncode == 0, done.stderr
