@@ -40,6 +40,11 @@ class DivergedError(SoftgazeError, ArithmeticError):
     exit_code = 5
 
 
+def absent(what: object) -> DataError:
+    """The error about a file or folder that is not there."""
+    return DataError(f"{what} does not exist; check the spelling and the current folder")
+
+
 def did_you_mean(name: str, known: Iterable[str]) -> str:
     """The tail of an error about an unknown name: the nearest known names, or all of them."""
     names = list(known)

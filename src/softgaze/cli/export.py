@@ -19,7 +19,8 @@ def export(
     to: Annotated[str, typer.Option(help="The engine that shall run it: ctranslate2 (transformer) or onnx (rnn…).")],
     output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The new model directory.")],
     quantize: Annotated[
-        str | None, typer.Option(help="float32, int8 or int8_float32: precision of the weights.  [float32]")
+        str | None,
+        typer.Option(help="float32, int8 or int8_float32 (written as int8): precision of the weights.  [float32]"),
     ] = None,
     dev: Annotated[
         tuple[Path, Path] | None,

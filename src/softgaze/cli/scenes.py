@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 PICTURES, STEPS, SHOWN = 10_000, 1500, 3
 
-# 64 pictures an update, of 8 × 8 patches; found on the development pictures (docs/log.md).
+# 64 pictures an update, of 8 × 8 patches: what learnt fastest in short trials (docs/log.md), not yet tuned to the end.
 MODEL = {"decoder": "rnn", "encoder": "cnn", "width": 128, "dropout": 0.0}
 TRAINING = {
     "batch_tokens": 4096,

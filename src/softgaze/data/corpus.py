@@ -29,7 +29,7 @@ from itertools import accumulate, zip_longest
 from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple, NoReturn, cast
 
-from softgaze.errors import DataError, UsageError
+from softgaze.errors import DataError, UsageError, absent
 from softgaze.files import TEMPORARY, sync_directory, sync_file
 from softgaze.files import sha256_of as fingerprint
 
@@ -77,8 +77,7 @@ def _explained(path: Path, doing: str = "read") -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        missing = f"{path} does not exist" if doing == "read" else f"{path}: the folder {path.parent} does not exist"
-        raise DataError(f"{missing}; check the spelling and the current folder") from error
+        raise absent(path if doing == "read" else f"{path}: the folder {path.parent}") from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
         raise DataError(f"{path} is cut short or damaged ({error}); copy or download it again") from error
     except OSError as error:

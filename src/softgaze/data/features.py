@@ -17,7 +17,7 @@ import numpy.typing
 from numpy.lib import format as npy
 
 from softgaze.data.sound import Mel, log_mel, read_wav
-from softgaze.errors import DataError
+from softgaze.errors import DataError, absent
 
 Array = numpy.typing.NDArray[Any]
 
@@ -45,7 +45,7 @@ def _named(path: Path) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist; check the spelling and the current folder") from error
+        raise absent(path) from error
     except DataError as error:
         raise DataError(f"{path}: {error}") from error
     except MemoryError as error:

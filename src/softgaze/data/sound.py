@@ -23,7 +23,7 @@ from typing import Any, BinaryIO, NamedTuple
 import numpy
 import numpy.typing
 
-from softgaze.errors import DataError
+from softgaze.errors import DataError, absent
 
 Array = numpy.typing.NDArray[Any]
 
@@ -110,7 +110,7 @@ def read_wav(path: Path) -> Sound:
         with path.open("rb") as file:
             return _sound(path, file, path.stat().st_size)
     except FileNotFoundError as error:
-        raise DataError(f"{path} does not exist; check the spelling and the current folder") from error
+        raise absent(path) from error
     except OSError as error:
         raise DataError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
 

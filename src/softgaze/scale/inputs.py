@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from softgaze.data.corpus import stream_lines
-from softgaze.errors import DataError
+from softgaze.errors import DataError, absent
 from softgaze.scale.places import ASIDE, Place
 
 PARQUET = ".parquet"
@@ -34,7 +34,7 @@ def expanded(place: Place) -> list[Place]:
     if place.is_file():
         return [place]
     if not place.is_directory():
-        raise DataError(f"{place} does not exist; check the spelling and the current folder")
+        raise absent(place)
     return [place.child(name) for name in place.names() if not name.startswith(ASIDE)]
 
 

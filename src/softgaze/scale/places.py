@@ -11,7 +11,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-from softgaze.errors import DataError, ResourceError, UsageError
+from softgaze.errors import DataError, ResourceError, UsageError, absent
 from softgaze.files import explained, replacing
 
 OF_ARROW = {"file", "s3", "gs", "gcs", "abfs", "abfss", "hdfs", "viewfs"}  # what Arrow reaches without help
@@ -101,7 +101,7 @@ class Place:
         try:
             yield
         except FileNotFoundError as error:
-            raise DataError(f"{self} does not exist; check the spelling and the current folder") from error
+            raise absent(self) from error
         except OSError as error:
             raise DataError(f"{self} cannot be read: {' '.join(str(error).split())}") from error
 

@@ -203,8 +203,8 @@ def one_thread_for_each_batch() -> None:
 def threads_for(models: Iterable[Model], workers: int) -> int:
     """Batches at the same time in each of so many processes.
 
-    Only CTranslate2 searches outside of Python; others share one interpreter, where two batches at a time were slower
-    than one of twice the size.
+    Only CTranslate2 searches outside of Python; others share one interpreter, where two batches at a time seemed
+    slower than one after the other in a short run (`make load` tells).
     """
     alone = all(model.translator.engine.name == "ctranslate2" for model in models)
     return max(1, threads() // workers) if alone else 1
