@@ -23,7 +23,7 @@ CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "rnn": ("rnn", {}),
     "rnn-bahdanau": ("rnn-bahdanau", {}),
     "rnn-luong": ("rnn-luong", {}),
-    "conv": ("conv", {}),
+    "conv": ("conv", {"max_length": 4096}),  # its places are learned, so their number is set
     "transformer": ("transformer", {"positions": "rotary"}),
     "transformer, reach 64": ("transformer", {"positions": "rotary", "reach": 64}),
 }
