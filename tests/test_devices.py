@@ -1,11 +1,13 @@
+import os
 import subprocess
 import sys
+from threading import Thread, get_native_id
 
 import pytest
 import torch
 
 from softgaze import devices
-from softgaze.devices import cores, need_torch, pick_device, side_by_side, threads, using_threads
+from softgaze.devices import behind_others, cores, need_torch, pick_device, side_by_side, threads, using_threads
 from softgaze.errors import ResourceError, UsageError
 
 
@@ -90,3 +92,25 @@ def test_a_job_that_fails_says_so_and_gives_the_threads_back():
 def test_engines_take_as_many_threads_as_are_allowed(monkeypatch, asked, given):
     monkeypatch.setenv("OMP_NUM_THREADS", asked)
     assert threads() == (given or cores())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="threads have a priority of their own on Linux only")
+def test_work_behind_others_steps_back_with_the_threads_it_starts_and_nobody_else_does():
+    def priority() -> int:
+        return os.getpriority(os.PRIO_PROCESS, get_native_id())
+
+    def own_and_of_a_thread() -> list[int]:
+        found = [priority()]
+        thread = Thread(target=lambda: found.append(priority()))
+        thread.start()
+        thread.join()
+        return found
+
+    before = priority()
+    assert behind_others(own_and_of_a_thread) == [10, 10]
+    assert priority() == before
+
+
+def test_what_fails_behind_others_fails_here():
+    with pytest.raises(ZeroDivisionError):
+        behind_others(lambda: 1 // 0)

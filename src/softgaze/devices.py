@@ -1,10 +1,12 @@
 """Where tensors live: the device a name stands for, and one line when it, or torch itself, is not there."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.util import find_spec
+from threading import get_native_id
 from typing import TYPE_CHECKING, TypeVar
 
 from softgaze.errors import ResourceError, UsageError, did_you_mean
@@ -98,6 +100,21 @@ def pooled(work: Callable[[Job], Done], jobs: Sequence[Job], workers: int) -> It
         yield from pool.map(work, jobs)
     finally:
         pool.shutdown(cancel_futures=True)
+
+
+def behind_others(work: Callable[[], Done], by: int = 10) -> Done:
+    """What `work` gives, done by a thread that lets others go first; so do the threads it starts (on Linux).
+
+    Where something small must be answered at once while all cores compute.
+    """
+
+    def politely() -> Done:
+        if sys.platform == "linux":
+            os.setpriority(os.PRIO_PROCESS, get_native_id(), by)
+        return work()
+
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(politely).result()
 
 
 def cores() -> int:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 from fastapi import Depends
 from starlette.requests import Request
 
+from softgaze.devices import behind_others
 from softgaze.search.settings import Search
 from softgaze.serve.batching import Batcher, Work
 from softgaze.serve.detection import Detected, Detection
@@ -36,7 +37,9 @@ class Service:
         self.metrics = Metrics(shared if settings.workers > 1 else None)
         self.store = Store(shared / "files", 60 * settings.keep_files)
         threads = settings.threads or threads_for(shelf.models, settings.workers)
-        self.batcher = Batcher(threads, settings.window / 1000, settings.batch, settings.queue, self.metrics)
+        self.batcher = behind_others(
+            lambda: Batcher(threads, settings.window / 1000, settings.batch, settings.queue, self.metrics)
+        )
 
     # --- limits
 

@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any, NamedTuple
 
 from softgaze.bundle import Bundle
-from softgaze.devices import threads
+from softgaze.devices import behind_others, threads
 from softgaze.engines import open_engine
 from softgaze.errors import UsageError
 from softgaze.serve.errors import Refused
@@ -106,7 +106,8 @@ class Shelf:
         """Models of these directories, ready to translate."""
         bundles = [Bundle.open(Path(path)) for path in paths]
         check_engines(bundles)
-        translators = [Translator(bundle, open_engine(bundle, device)) for bundle in bundles]
+        engines = behind_others(lambda: [open_engine(bundle, device) for bundle in bundles])
+        translators = [Translator(*both) for both in zip(bundles, engines, strict=True)]
         models = [Model(name, each) for name, each in zip(names(bundles), translators, strict=True)]
         for model in models:
             tell(f"{model.id}: {model.source} → {model.target}, {model.translator.engine.name}")
@@ -203,8 +204,8 @@ def one_thread_for_each_batch() -> None:
 def threads_for(models: Iterable[Model], workers: int) -> int:
     """Batches at the same time in each of so many processes.
 
-    Only CTranslate2 searches outside of Python; others share one interpreter, where two batches at a time seemed
-    slower than one after the other in a short run (`make load` tells).
+    Only CTranslate2 searches outside of Python; others share one interpreter, where two batches at a time took 0.7
+    times as many texts as one after the other (2 cores, docs/log.md). More `--workers` use more cores.
     """
     alone = all(model.translator.engine.name == "ctranslate2" for model in models)
     return max(1, threads() // workers) if alone else 1
