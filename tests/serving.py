@@ -1,12 +1,14 @@
 """A real server: `softgaze serve` in a process of its own, on a real port, and the plainest of clients."""
 
+import asyncio
 import json
 import os
 import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Coroutine, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from http.client import HTTPConnection
 from pathlib import Path
@@ -14,6 +16,12 @@ from typing import Any, NamedTuple
 from urllib.parse import urlencode, urlsplit
 
 PATIENCE = 240  # seconds: of a busy machine; nothing here is about time
+
+
+def awaited(coroutine: Coroutine[Any, Any, Any]) -> Any:
+    """In a thread of its own: the browser of other tests keeps a loop running in this one."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(asyncio.run, coroutine).result()
 
 
 class Answer(NamedTuple):

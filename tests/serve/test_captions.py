@@ -1,21 +1,14 @@
-import asyncio
 import base64
-from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import pytest
 
+from serving import awaited
 from softgaze.errors import DataError
 from softgaze.search.settings import Search
 from softgaze.serve.captions import Caption, picture_of, unnamed
 from softgaze.serve.errors import Refused
 from softgaze.translator import Translation
-
-
-def awaited(coroutine):
-    """In a thread of its own: the browser of other tests keeps a loop running in this one."""
-    with ThreadPoolExecutor(1) as pool:
-        return pool.submit(asyncio.run, coroutine).result()
 
 
 class Captioner:
