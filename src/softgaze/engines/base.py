@@ -57,10 +57,13 @@ class Engine(Eyes):
         """Hypotheses of one reading, searched with a beam of 1; `tell` is told of each token as it is written."""
 
 
+SHORTEST = 16  # tokens that a reading counts as: every step makes logits of the whole vocabulary, however short it is
+
+
 def by_length(readings: Sequence[Reading], budget: int) -> Iterator[list[int]]:
     """Numbers of readings in batches of about the same length, each within a budget of padded tokens."""
     order = sorted(range(len(readings)), key=lambda number: len(readings[number].ids))
-    lengths = numpy.array([len(readings[number].ids) for number in order])
+    lengths = numpy.array([max(len(readings[number].ids), SHORTEST) for number in order])
     if order:
         for start, end in pairwise([0, *cut_by_budget(lengths, budget), len(order)]):
             yield order[start:end]
