@@ -1,7 +1,7 @@
 """What runs a bundle: one small interface, whatever is behind it. Knows ids and numbers, never text, and no torch."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -51,6 +51,14 @@ class Engine(Eyes):
         All are given at once, so that an engine can sort them by length, batch them by `search.batch_tokens` and keep
         its workers busy. What is found depends on a reading alone, never on its neighbours.
         """
+
+    def search_on(self, windows: Iterable[Sequence[Reading]], search: Search) -> Iterator[tuple[int, Found]]:
+        """One window of readings after another: its number and something that is found of it, at least once for each.
+
+        An engine with workers of its own may ask for the next window while they are at the last batches of this one.
+        """
+        for place, readings in enumerate(windows):
+            yield place, self.search(readings, search)
 
     @abstractmethod
     def search_aloud(self, reading: Reading, search: Search, tell: Tell) -> list[Hypothesis]:
