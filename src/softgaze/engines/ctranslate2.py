@@ -23,7 +23,7 @@ from softgaze.symbols import BEGIN, END, PAD, UNKNOWN
 
 NAME = "ctranslate2"  # of the engine, of its package, and of the directory in a bundle
 WHOLE = {"max_input_length": 0}  # it silently cuts sources at 1,024 tokens unless told not to
-AHEAD = 4  # batches for each worker: what was handed over cannot be taken back, and whoever interrupts waits for it
+AHEAD = 2  # batches for each worker: what was handed over cannot be taken back, and whoever interrupts waits for it
 
 Thing = TypeVar("Thing")
 
