@@ -307,9 +307,9 @@ class Translator:
     ) -> Iterator[Translation]:
         """Translate a stream: one translation for each line, in order, with no more than `window` lines in memory.
 
-        With `ahead` the engine may begin the next window before this one is done: for lines that are all there, since
-        whoever sends lines only after an answer would wait for ever. Where a line cannot be read, those before it are
-        translated before the error is raised.
+        With `ahead` the engine may begin the next windows before this one is done, as many as keep its workers busy:
+        for lines that are all there, since whoever sends lines only after an answer would wait for ever. Where a line
+        cannot be read, those before it are translated before the error is raised.
         """
         search = Search(**options)
         search.check()

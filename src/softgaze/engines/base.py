@@ -21,6 +21,8 @@ Tell = Callable[[Sequence[int]], None]  # told the tokens so far
 Items = Sequence[Any]  # of a source: ids, or vectors, as its reader gives them
 Found = Iterator[tuple[int, list[Hypothesis]]]  # the number of a reading, and its hypotheses, best first
 
+SHORTEST = 16  # tokens that a reading counts as: every step makes logits of the whole vocabulary, however short it is
+
 
 class Reading(NamedTuple):
     """One source on its way to the model."""
@@ -63,9 +65,6 @@ class Engine(Eyes):
     @abstractmethod
     def search_aloud(self, reading: Reading, search: Search, tell: Tell) -> list[Hypothesis]:
         """Hypotheses of one reading, searched with a beam of 1; `tell` is told of each token as it is written."""
-
-
-SHORTEST = 16  # tokens that a reading counts as: every step makes logits of the whole vocabulary, however short it is
 
 
 def by_length(readings: Sequence[Reading], budget: int) -> Iterator[list[int]]:
