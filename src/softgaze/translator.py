@@ -7,6 +7,7 @@ file does not import torch; `load` does.
 import math
 import re
 import unicodedata
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -293,7 +294,7 @@ class Translator:
         """
         if isinstance(text, str):
             return next(self.translate_lines([text], **options))
-        return list(self.translate_lines(text, **options))
+        return list(self.translate_lines(text, ahead=True, **options))
 
     def translate_lines(
         self,
@@ -301,30 +302,52 @@ class Translator:
         *,
         window: int = WINDOW,
         progress: Progress | None = None,
+        ahead: bool = False,
         **options: Unpack[Options],
     ) -> Iterator[Translation]:
         """Translate a stream: one translation for each line, in order, with no more than `window` lines in memory.
 
-        Where a line cannot be read, those before it are translated before the error is raised.
+        With `ahead` the engine may begin the next windows before this one is done, as many as keep its workers busy:
+        for lines that are all there, since whoever sends lines only after an answer would wait for ever. Where a line
+        cannot be read, those before it are translated before the error is raised.
         """
         search = Search(**options)
         search.check()
-        for block, mistake in windows(lines, window):
-            yield from self.translate_block(block, search, progress)
-            if mistake is not None:
-                raise mistake
+        blocks = Windows(lines, window)
+        for together in [blocks] if ahead else ([block] for block in blocks):
+            yield from self.translate_blocks(together, search, progress)
+        if blocks.mistake is not None:
+            raise blocks.mistake
 
-    def translate_block(
-        self, texts: Sequence[str], search: Search, progress: Progress | None = None
-    ) -> Iterator[Translation]:
+    def translate_block(self, texts: Sequence[str], search: Search) -> Iterator[Translation]:
         """Translate texts together, batched by length."""
-        split = self.readings(texts, search)
-        tell = progress or (lambda count: None)
-        tell(sum(not readings for readings in split))
-        firsts = {0, *accumulate(map(len, split))}  # a text counts as done with its first part
-        every = [each for readings in split for each in readings]
-        found = iter(self.parts(every, search, lambda number: tell(number in firsts)))
-        for text, readings in zip(texts, split, strict=True):
+        return self.translate_blocks([texts], search)
+
+    def translate_blocks(
+        self, blocks: Iterable[Sequence[str]], search: Search, progress: Progress | None = None
+    ) -> Iterator[Translation]:
+        """One block after another, as the engine asks for them; what is found is spelled out while it goes on."""
+        begun: deque[Block] = deque()
+        at = 0  # the number of the first of them
+
+        def readings() -> Iterator[Sequence[Reading]]:
+            for texts in blocks:
+                begun.append(Block(texts, self.readings(texts, search), progress or (lambda count: None)))
+                yield begun[-1].readings
+
+        for place, found in self.engine.search_on(readings(), search):
+            if place > at:  # all of the one before is found
+                yield from self.assembled(begun.popleft(), search)
+                at = place
+            for number, hypotheses in found:
+                begun[0].take(number, [self.part(begun[0].readings[number].ids, each) for each in hypotheses])
+        for block in begun:
+            yield from self.assembled(block, search)
+
+    def assembled(self, block: "Block", search: Search) -> Iterator[Translation]:
+        """The translations of a block of which all is found."""
+        found = iter(block.found)
+        for text, readings in zip(block.texts, block.split, strict=True):
             yield self.assemble(text, [next(found) for _ in readings], search)
 
     def translate_aloud(self, text: str, tell: Callable[[str], None]) -> Translation:
@@ -397,7 +420,7 @@ class Translator:
         all_changes = [(*translation.changes, *([] if change.is_none else [change])) for change in changes]
         asked = [own for own in all_changes if own != translation.changes]  # without a change nothing is searched
         readings = [each for own in asked for each in self.changed_readings(translation, own)]
-        found = iter(self.parts(readings, translation.search, engine=self.torch))
+        found = iter(self.searched_by_torch(readings, translation.search))
         return [
             self.changed(translation, own, found)
             if own != translation.changes
@@ -531,21 +554,10 @@ class Translator:
         [ids] = self.bundle.tokenizers.target.encode([search.prefix])
         return tuple(ids)
 
-    # --- the model
-
-    def parts(
-        self,
-        readings: Sequence[Reading],
-        search: Search,
-        done: Callable[[int], None] = lambda number: None,
-        engine: Engine | None = None,
-    ) -> list[list[Part]]:
-        """What is found for each reading, in order; it is spelled out while the engine goes on with the others."""
-        found: list[list[Part]] = [[] for _ in readings]
-        for number, hypotheses in (engine or self.engine).search(readings, search):
-            found[number] = [self.part(readings[number].ids, each) for each in hypotheses]
-            done(number)
-        return found
+    def searched_by_torch(self, readings: Sequence[Reading], search: Search) -> list[list[Part]]:
+        """What is found for each reading, in order."""
+        found = dict(self.torch.search(readings, search))
+        return [[self.part(each.ids, best) for best in found[number]] for number, each in enumerate(readings)]
 
     # --- after the model
 
@@ -602,19 +614,41 @@ class Speaker:
             self.told = len(text)
 
 
-def windows(lines: Iterable[str], size: int) -> Iterator[tuple[list[str], SoftgazeError | None]]:
-    """Up to `size` lines at a time, and what kept the next one from being read."""
-    stream = iter(lines)
-    while True:
+class Windows:
+    """A stream, up to `size` lines at a time. It ends where a line cannot be read; `mistake` says why."""
+
+    def __init__(self, lines: Iterable[str], size: int) -> None:
+        self.stream, self.size = iter(lines), size
+        self.mistake: SoftgazeError | None = None
+
+    def __iter__(self) -> Iterator[list[str]]:
+        while self.mistake is None and (block := self.read()):
+            yield block
+
+    def read(self) -> list[str]:
+        """The next lines, those before a mistake among them."""
         block: list[str] = []
         try:
-            block.extend(islice(stream, size))
+            block.extend(islice(self.stream, self.size))
         except SoftgazeError as mistake:
-            yield block, mistake
-            return
-        if not block:
-            return
-        yield block, None
+            self.mistake = mistake
+        return block
+
+
+class Block:
+    """Texts on their way through the engine."""
+
+    def __init__(self, texts: Sequence[str], split: Sequence[Sequence[Reading]], tell: Progress) -> None:
+        self.texts, self.split, self.tell = texts, split, tell
+        self.readings = [each for readings in split for each in readings]
+        self.found: list[list[Part]] = [[] for _ in self.readings]
+        self.firsts = {0, *accumulate(map(len, split))}  # a text counts as done with its first part
+        tell(sum(not readings for readings in split))
+
+    def take(self, number: int, found: list[Part]) -> None:
+        """What was found for one reading, best first."""
+        self.found[number] = found
+        self.tell(number in self.firsts)
 
 
 def passage_of(translation: Translation, reader: Reader) -> "Passage":

@@ -1,5 +1,7 @@
 """The arithmetic of what an exported model costs; never how fast anything is."""
 
+from itertools import islice
+
 import pytest
 
 from benchmarks import shipping
@@ -29,3 +31,10 @@ def test_a_command_is_run_and_its_exit_code_checked() -> None:
 
 def test_the_clock_is_the_last_line_that_was_said() -> None:
     assert Done(1.0, 1.0, 'a warning\n{"done": 5}\n', 0.0).clock == {"done": 5}
+
+
+def test_short_lines_without_end_differ() -> None:
+    made = list(islice(shipping.beginnings(["a b c d e f g h i", "k l m"]), 16))
+    assert made[:4] == ["a b", "k l", "a b c", "k l m"]
+    assert max(len(each.split()) for each in made) == 8
+    assert made[14:] == made[:2]

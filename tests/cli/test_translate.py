@@ -6,6 +6,7 @@ import random
 import subprocess
 import sys
 import time
+from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,7 +16,7 @@ from typer.testing import CliRunner
 
 from bundles import copier, lines, tiny_bundle, tokenizer
 from softgaze.cli import app
-from softgaze.cli.translate import json_line, progress, writer
+from softgaze.cli.translate import json_line, progress, time_of, writer
 from softgaze.data.corpus import LineError, stream_lines
 from softgaze.data.tokens import normalise
 
@@ -305,3 +306,10 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch):
         assert advance is not None
         advance(1500)
     assert "1,500 lines" in sys.stderr.getvalue()
+    assert " left" in sys.stderr.getvalue()
+
+
+@given(done=st.integers(1, 10**7), rest=st.integers(1, 10**7), taken=st.floats(0.1, 10**5))
+def test_the_time_left_is_what_the_rest_takes_at_the_pace_so_far(done, rest, taken):
+    assert time_of(done, done + rest, taken) == f"{timedelta(seconds=round(taken / done * rest))} left"
+    assert time_of(done, done, taken) == time_of(done, None, taken) == f"{timedelta(seconds=round(taken))}"

@@ -1,11 +1,15 @@
 """What every engine must do as torch does it: the same text, whatever is asked. One class; each engine inherits it."""
 
+from itertools import islice
+
 import numpy
 import pytest
 
 from bundles import lines
 from softgaze.data.tokens import normalise
-from softgaze.errors import UsageError
+from softgaze.devices import cores
+from softgaze.engines.ctranslate2 import AHEAD
+from softgaze.errors import DataError, UsageError
 from softgaze.gaze.passages import Spoken
 from softgaze.search.settings import Sampling
 from softgaze.symbols import END, SPECIAL
@@ -42,6 +46,33 @@ class EngineSuite:
     @pytest.fixture
     def engine(self, models):
         return models[1]
+
+    @pytest.mark.parametrize("window", [1, 5, 100])
+    def test_reading_ahead_changes_nothing(self, engine, window):
+        texts = [*TEXTS, *[""] * 12, *TEXTS]
+        whole = engine.translate(texts, beam=2, nbest=2)
+        ahead = [*engine.translate_lines(texts, window=window, ahead=True, beam=2, nbest=2)]
+        assert [each.source for each in ahead] == texts
+        assert [told(each) for each in ahead] == [told(each) for each in whole]
+
+    @pytest.mark.parametrize("text", ["the dog", ""])
+    def test_what_is_held_does_not_grow_with_the_lines(self, engine, text):
+        read = []
+        stream = (read.append(text) or text for _ in range(400))
+        found = engine.translate_lines(stream, window=4, ahead=True, beam=1)
+        held = [len(read) - written for written, _ in enumerate(found)]
+        assert len(held) == len(read) == 400
+        assert max(held) <= 4 * (2 + AHEAD * cores())  # lines of windows with the workers, of the one done and the next
+
+    def test_what_cannot_be_read_is_said_after_the_lines_before_it(self, engine):
+        def stream():
+            yield from TEXTS[:7]
+            raise DataError("line 8 is no text")
+
+        found = engine.translate_lines(stream(), window=3, ahead=True, beam=1)
+        assert [each.source for each in islice(found, 7)] == TEXTS[:7]
+        with pytest.raises(DataError, match="line 8"):
+            next(found)
 
     @pytest.mark.parametrize(
         "options",

@@ -7,7 +7,7 @@ from bundles import SMALL
 from engines.exported import OPTIONS, TOLD, changed, exported, lively_bundle, trained_bundle
 from engines.suite import PARTS, EngineSuite, told
 from softgaze.bundle import Bundle
-from softgaze.engines.ctranslate2 import CTranslate2Engine, device_named
+from softgaze.engines.ctranslate2 import AHEAD, CTranslate2Engine, ahead, device_named
 from softgaze.engines.to_ctranslate2 import STEPS, head_order, in_bytes
 from softgaze.errors import UsageError
 from softgaze.translator import load
@@ -160,6 +160,24 @@ def test_special_tokens_that_a_model_likes_are_never_written(tmp_path):
         [engine.engine.read(found[0].parts[0].source_ids)], beam_size=1, max_decoding_length=9
     )
     assert {*raw[0].hypotheses[0]} & {"<pad>", "<unk>", "<s>"}  # else nothing was tested
+
+
+@given(things=st.lists(st.integers(), max_size=12), count=st.integers(0, 5))
+def test_a_few_are_always_ahead(things, count):
+    made = []
+    given_out = []
+    for each in ahead(map(lambda one: made.append(one) or one, things), count):  # noqa: C417  made one by one
+        given_out.append(each)
+        assert len(made) == min(len(given_out) + count, len(things))
+    assert given_out == things
+
+
+def test_who_stops_listening_waits_for_few_batches(models, monkeypatch):
+    begun = []
+    begin = CTranslate2Engine.begin
+    monkeypatch.setattr(CTranslate2Engine, "begin", lambda *given, **more: begun.append(0) or begin(*given, **more))
+    next(models[1].translate_lines(["the dog"] * 100, window=2, ahead=True, beam=1))
+    assert len(begun) <= 2 + AHEAD * models[1].engine.translator.num_translators
 
 
 def test_devices_have_our_names():

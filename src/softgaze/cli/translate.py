@@ -100,12 +100,13 @@ def translate(
     if source is not None and output is not None and can_go_on(source, output):
         with unfinished(source, output, translator, {**options, "window": size, "json": as_json}) as begun:
             rest = islice(lines, begun.lines, None)
-            with progress(total and total - begun.lines) as advance:
-                found = translator.translate_lines(rest, window=size, progress=advance, **options)
+            with progress(total and total - begun.lines, stays=True) as advance:
+                found = translator.translate_lines(rest, window=size, progress=advance, ahead=True, **options)
                 write_all(found, show, begun.file, size, begun.keep)
         return
-    with writer(output) as file, progress(total, shown=not typed and (output or not sys.stdout.isatty())) as advance:
-        found = translator.translate_lines(lines, window=size, progress=advance, **options)
+    shown = not typed and (output or not sys.stdout.isatty())
+    with writer(output) as file, progress(total, shown=shown, stays=True) as advance:
+        found = translator.translate_lines(lines, window=size, progress=advance, ahead=total is not None, **options)
         write_all(found, show, file, size)
 
 
@@ -300,23 +301,39 @@ def writer(path: Path | None) -> Iterator[BinaryIO]:
 
 
 @contextmanager
-def progress(total: int | None, *, shown: object = True, noun: str = "lines") -> Iterator[Callable[[int], None] | None]:
-    """How much is done, how fast, and the time left, on stderr, if it is a terminal and nothing else goes there."""
+def progress(
+    total: int | None, *, shown: object = True, noun: str = "lines", stays: bool = False
+) -> Iterator[Callable[[int], None] | None]:
+    """How much is done, how fast, and the time left, on stderr, if it is a terminal and nothing else goes there.
+
+    The time left follows from all that was done so far: lines come by the batch, and many at once look fast to a clock
+    that sees little more than them. What was shown last goes when all is done, unless it `stays`.
+    """
     if not shown or not sys.stderr.isatty():
         yield None
         return
     from time import monotonic
 
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+    from rich.progress import BarColumn, Progress, TextColumn
 
-    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(elapsed_when_finished=True))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
-        task, began = bars.add_task(f"0 {noun}", total=total), monotonic()
+    columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[time]}"))
+    with Progress(*columns, console=Console(stderr=True), transient=not stays) as bars:
+        task, began = bars.add_task(f"0 {noun}", total=total, time=""), monotonic()
 
         def advance(lines: int) -> None:
-            done = bars.tasks[0].completed + lines
-            rate = done / max(monotonic() - began, 1e-9)
-            bars.update(task, advance=lines, description=f"{done:,.0f} {noun}, {rate:,.1f} {noun}/s")
+            done, taken = bars.tasks[0].completed + lines, max(monotonic() - began, 1e-9)
+            description = f"{done:,.0f} {noun}, {done / taken:,.1f} {noun}/s"
+            bars.update(task, advance=lines, description=description, time=time_of(done, total, taken))
 
         yield advance
+        bars.update(task, total=bars.tasks[0].completed)  # where it was not known
+
+
+def time_of(done: float, total: int | None, taken: float) -> str:
+    """The time left if that can be told, else the time it took, in hours, minutes and seconds."""
+    from datetime import timedelta
+
+    if total is not None and 0 < done < total:
+        return f"{timedelta(seconds=round(taken / done * (total - done)))} left"
+    return f"{timedelta(seconds=round(taken))}"

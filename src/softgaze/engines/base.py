@@ -1,7 +1,7 @@
 """What runs a bundle: one small interface, whatever is behind it. Knows ids and numbers, never text, and no torch."""
 
 from abc import abstractmethod
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
@@ -20,6 +20,8 @@ Ids = tuple[int, ...]
 Tell = Callable[[Sequence[int]], None]  # told the tokens so far
 Items = Sequence[Any]  # of a source: ids, or vectors, as its reader gives them
 Found = Iterator[tuple[int, list[Hypothesis]]]  # the number of a reading, and its hypotheses, best first
+
+SHORTEST = 16  # tokens that a reading counts as: every step makes logits of the whole vocabulary, however short it is
 
 
 class Reading(NamedTuple):
@@ -52,6 +54,14 @@ class Engine(Eyes):
         its workers busy. What is found depends on a reading alone, never on its neighbours.
         """
 
+    def search_on(self, windows: Iterable[Sequence[Reading]], search: Search) -> Iterator[tuple[int, Found]]:
+        """One window of readings after another: its number and something that is found of it, at least once for each.
+
+        An engine with workers of its own may ask for the next window while they are at the last batches of this one.
+        """
+        for place, readings in enumerate(windows):
+            yield place, self.search(readings, search)
+
     @abstractmethod
     def search_aloud(self, reading: Reading, search: Search, tell: Tell) -> list[Hypothesis]:
         """Hypotheses of one reading, searched with a beam of 1; `tell` is told of each token as it is written."""
@@ -60,7 +70,7 @@ class Engine(Eyes):
 def by_length(readings: Sequence[Reading], budget: int) -> Iterator[list[int]]:
     """Numbers of readings in batches of about the same length, each within a budget of padded tokens."""
     order = sorted(range(len(readings)), key=lambda number: len(readings[number].ids))
-    lengths = numpy.array([len(readings[number].ids) for number in order])
+    lengths = numpy.array([max(len(readings[number].ids), SHORTEST) for number in order])
     if order:
         for start, end in pairwise([0, *cut_by_budget(lengths, budget), len(order)]):
             yield order[start:end]

@@ -1,12 +1,13 @@
 """The engine for Transformers in production: CTranslate2, float32 or int8, no torch.
 
-One worker of one thread for each core: int8 with two threads in one worker is slower than float32. All batches of a
-window are handed over at once, and what comes back is spelled out while the workers go on.
+One worker of one thread for each core: int8 with two threads in one worker is slower than float32. Batches are handed
+over before the workers need them, and what comes back is spelled out while they go on.
 """
 
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Iterable, Iterator, Sequence
 from functools import cached_property
-from typing import Any, ClassVar, NamedTuple, Self
+from typing import Any, ClassVar, NamedTuple, Self, TypeVar
 
 import numpy
 
@@ -22,6 +23,9 @@ from softgaze.symbols import BEGIN, END, PAD, UNKNOWN
 
 NAME = "ctranslate2"  # of the engine, of its package, and of the directory in a bundle
 WHOLE = {"max_input_length": 0}  # it silently cuts sources at 1,024 tokens unless told not to
+AHEAD = 2  # batches for each worker: what was handed over cannot be taken back, and whoever interrupts waits for it
+
+Thing = TypeVar("Thing")
 
 
 class Batch(NamedTuple):
@@ -87,14 +91,21 @@ class CTranslate2Engine(Engine):
     # --- searching
 
     def search(self, readings: Sequence[Reading], search: Search) -> Found:
-        """Long ones first, so that no worker is left with much at the end."""
+        """One window of them."""
+        for _, found in self.search_on([readings], search):
+            yield from found
+
+    def search_on(self, windows: Iterable[Sequence[Reading]], search: Search) -> Iterator[tuple[int, Found]]:
+        """Batch by batch, the next always waiting: no worker is idle between two windows."""
         if search.sampling is not None:
             raise UsageError("CTranslate2 cannot draw the same text twice; to sample, use the model this was made from")
-        if any(reading.edits for reading in readings):
-            raise UsageError("only torch can be made to look elsewhere")
-        waiting = [self.begin(numbers, readings, search) for numbers in self.batches(readings, search)]
-        for batch in waiting:
-            yield from self.finished(batch, readings, search)
+        begun = (
+            (place, readings, self.begin(numbers, readings, search))
+            for place, readings in enumerate(windows)
+            for numbers in self.batches(readings, search)
+        )
+        for place, readings, batch in ahead(begun, AHEAD * self.translator.num_translators):
+            yield place, self.finished(batch, readings, search)
 
     def search_aloud(self, reading: Reading, search: Search, tell: Tell) -> list[Hypothesis]:
         """Where a token was written that is none, what is found at last is another text than was told."""
@@ -112,13 +123,18 @@ class CTranslate2Engine(Engine):
         return found
 
     def batches(self, readings: Sequence[Reading], search: Search) -> list[list[int]]:
-        """Numbers of readings that are searched together: CTranslate2 wants a prefix for all of them or for none."""
-        return list(by_length(readings, search.budget(self.batch_tokens)))[::-1]
+        """Numbers of readings that are searched together, long ones first: no worker is left with much at the end.
+
+        CTranslate2 wants a prefix for all of them or for none. Where nothing is read, there is one empty batch.
+        """
+        if any(reading.edits for reading in readings):
+            raise UsageError("only torch can be made to look elsewhere")
+        return list(by_length(readings, search.budget(self.batch_tokens)))[::-1] or [[]]
 
     def begin(self, numbers: list[int], readings: Sequence[Reading], search: Search, **more: Any) -> Batch:
         """Hand a batch to the workers."""
         batch = [readings[number] for number in numbers]
-        limit = max(self.limit(each, search) for each in batch)
+        limit = max((self.limit(each, search) for each in batch), default=1)
         prefixes = [self.write(each.prefix) for each in batch]
         results = self.translator.translate_batch(
             [self.read(each.ids) for each in batch],
@@ -229,6 +245,17 @@ class CTranslate2Engine(Engine):
             **WHOLE,
         )
         return promised
+
+
+def ahead(stream: Iterable[Thing], count: int) -> Iterator[Thing]:
+    """The same things; whenever one is given out, `count` more of them are made already."""
+    made: deque[Thing] = deque()
+    for each in stream:
+        made.append(each)
+        if len(made) > count:
+            yield made.popleft()
+    while made:
+        yield made.popleft()
 
 
 def without_end(target: Sequence[int]) -> Sequence[int]:
