@@ -260,7 +260,7 @@ class Pictures(FileReader):
 class Seen(Pictures):
     """Photos as a frozen pretrained network sees them: a vector for each patch, computed once."""
 
-    vectors = "<f2"
+    vectors = "<f2"  # in shards, where they take the room; what is read now is not rounded, so that engines agree
 
     def __init__(self, network: str, side: int, patch: int, width: int) -> None:
         super().__init__(side, patch)
@@ -309,7 +309,7 @@ class Seen(Pictures):
         if not pictures:
             return []
         with torch.inference_mode():
-            return self.eyes.of_patches(torch.from_numpy(numpy.stack(pictures))).numpy().astype(self.vectors)
+            return self.eyes.of_patches(torch.from_numpy(numpy.stack(pictures))).numpy()
 
     def describe(self) -> str:
         """How a picture is seen."""

@@ -62,8 +62,7 @@ def encoder(model: Model, reader: Reader) -> Graph:
     source = graph.input("source", ["N", "S", *([len(bare)] if bare.vectors else [])], kind)
     lengths = graph.input("lengths", ["N"], TensorProto.INT64)
     if reader.network is not None:
-        seen = eyes.before_the_model(graph, reader.network, source, len(bare))
-        source = graph.cast(seen, TensorProto.FLOAT16)  # as the reader of the trained model keeps them
+        source = eyes.before_the_model(graph, reader.network, source, len(bare))
     writer = writer_of(model)
     if isinstance(model, Captioner):
         memory, final = eyes.read(graph, model, source, lengths)
