@@ -3,7 +3,6 @@
 import numpy
 import pytest
 import torch
-from torch import nn
 
 from engines.exported import TOLD_BY_RNN, exported
 from engines.suite import told

@@ -130,7 +130,7 @@ def place(tmp_path_factory):
     (folder / "test.en").write_text("".join(f"{line}\n" for line in lines("en", 20)))
     done = run(folder, "export", trained_bundle("rnn-luong"), "--to", "onnx", "-o", "model", "--dev", *["test.en"] * 2)
     assert done.returncode == 0, done.stderr
-    assert "0 of 20 greedy translations are others" in done.stdout
+    assert "0 of 20 greedy outputs are others" in done.stdout
     return folder
 
 

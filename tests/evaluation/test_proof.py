@@ -32,7 +32,7 @@ def test_an_export_in_full_precision_is_proven(trained, tmp_path):
     proof.check()
     assert proof.log_probability < NEAR
     assert (proof.sentences, proof.quality) == (40, None)
-    assert "0 of 40 greedy translations are others" in proof.tokens()
+    assert "0 of 40 greedy outputs are others" in proof.tokens()
 
 
 def test_a_model_that_drifted_is_found_and_it_is_said_by_how_much(trained, tmp_path):
