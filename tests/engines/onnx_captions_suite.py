@@ -1,13 +1,28 @@
 """The tests of captioners on ONNX Runtime, which `test_onnx.py` runs in a process without CTranslate2."""
 
+import json
+import os
+import shutil
+import subprocess
+import sys
+
 import numpy
 import pytest
 import torch
+from torch import nn
 
+from albums import write_pictures
+from commands import run
 from engines.exported import TOLD_BY_RNN, exported
+from engines.onnx_suite import WITHOUT_TORCH
 from engines.suite import told
 from pictures import HEARD, SEEN, make_captioner, write_scenes
+from serving import serving
+from softgaze.backbones import Backbone
 from softgaze.bundle import Bundle, save_bundle
+from softgaze.data.readers import Seen, picture_reader
+from softgaze.errors import UsageError
+from softgaze.evaluation.proof import prove
 from softgaze.gaze.passages import Spoken
 from softgaze.search.settings import Sampling
 from softgaze.symbols import END
@@ -91,3 +106,127 @@ def test_where_each_word_looked_is_told_without_torch(models):
     numpy.testing.assert_allclose(theirs.recording.map(view), ours.recording.map(view), atol=1e-5)
     assert (theirs.grid, theirs.recording.photo) == (ours.grid, ours.recording.photo)
     assert theirs.recording.chances == pytest.approx(ours.recording.chances, abs=1e-4)
+
+
+# --- pretrained networks ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("frozen", [True, False])
+def test_a_pretrained_network_is_part_of_the_graph(tmp_path, frozen):
+    """Frozen, it has seen the pictures before the model does; tuned, it is a part of that already."""
+    reader = picture_reader("efficientnet", frozen, None)
+    source = make_captioner(tmp_path / "trained", reader, encoder="efficientnet", frozen=frozen)
+    files = [str(path) for path in write_scenes(tmp_path / "scenes")]
+    trained, made = load(source, "cpu"), load(exported(source, tmp_path / "made", "onnx", told=TOLD_BY_RNN), "cpu")
+    assert made.bundle.tokenizers.source.settings() == {"side": 224, "patch": 32}
+    ours, theirs = (each.engine.log_probabilities(parts_of(each, files)) for each in (trained, made))
+    for one, other in zip(ours, theirs, strict=True):
+        numpy.testing.assert_allclose(one, other, atol=1e-4)
+    prove(trained, made, [(file, "the dog runs.") for file in files], rounded=False).check()
+    if frozen:
+        with pytest.raises(UsageError, match="--with-weights: what torch's weights read is what efficientnet saw"):
+            exported(source, tmp_path / "both", "onnx", told=None, with_weights=True)
+
+
+def test_a_network_of_hugging_face_is_refused_by_name(tmp_path, monkeypatch):
+    monkeypatch.setattr("softgaze.engines.graphs.eyes.backbone", lambda name: Backbone(name, nn.Identity(), None, None))
+    source = make_captioner(tmp_path / "trained", Seen("models/vit", 32, 8, 16), encoder="models/vit")
+    with pytest.raises(UsageError, match="models/vit: a network of Hugging Face is not exported to onnx"):
+        exported(source, tmp_path / "made", "onnx")
+
+
+# --- the commands -----------------------------------------------------------------------------------------------
+
+CAPTIONS = ("--images", "images", "--captions", "train.en.csv")
+COMMANDS = {
+    "caption": ("caption", "model", "images/000.png", "images/001.png", "--json"),
+    "caption, a page": ("caption", "model", "images/000.png", "-o", "look.html"),
+    "evaluate": ("evaluate", "model", *CAPTIONS, "-o", "written.tsv", "--json"),
+    "explain": ("explain", "model", "images/000.png", "--json"),
+    "info": ("info", "model", "--json"),
+}
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """A captioner, pictures, and its export to `model`."""
+    folder = tmp_path_factory.mktemp("commands")
+    write_pictures(folder, 6)
+    stirred(make_captioner(folder / "trained", decoder="transformer"))
+    done = run(folder, "export", "trained", "--to", "onnx", "-o", "model", *CAPTIONS)
+    assert done.returncode == 0, done.stderr
+    assert "0 of 6 greedy outputs are others" in done.stdout
+    return folder
+
+
+@pytest.mark.parametrize("command", COMMANDS.values(), ids=COMMANDS)
+def test_an_exported_captioner_runs_without_torch(place, command):
+    told = subprocess.run([sys.executable, "-c", WITHOUT_TORCH, *command], cwd=place, capture_output=True, text=True)
+    assert told.returncode == 0, told.stderr
+    here = run(place, *command).stdout
+    if "evaluate" in command:
+        assert {**json.loads(told.stdout), "speed": 0} == {**json.loads(here), "speed": 0}
+        written = (place / "written.tsv").read_text()
+        run(place, "evaluate", "trained", *command[2:])
+        assert (place / "written.tsv").read_text() == written
+    else:
+        assert told.stdout == here
+
+
+def test_an_exported_captioner_is_served_without_torch(place, tmp_path):
+    (tmp_path / "torch.py").write_text("raise ImportError('nobody needs torch here')")
+    path = os.pathsep.join([str(tmp_path), *sys.path])
+    content = (place / "images" / "000.png").read_bytes()
+    with serving(place / "model", PYTHONPATH=path) as server:
+        found = server.upload("/v1/caption", ("image", "a.png", content), attention="true", beam="1")
+        [known] = server.get("/v1/models").json["models"]
+    assert found.status == 200, found.body
+    [caption] = found.json["captions"]
+    assert caption["text"] == load(place / "trained", "cpu").translate(str(place / "images" / "000.png"), beam=1).text
+    assert caption["attention"]["grid"] == {"rows": 4, "columns": 4, "crop": [0.0, 0.0, 1.0, 1.0]}
+    assert (known["engine"], known["kind"], known["what_if"]) == ("onnx", "image", False)
+
+
+def test_what_was_held_out_in_training_is_what_it_is_proven_on(place, tmp_path):
+    """Files that are gone are named and left out; if all are, it is said what to give instead."""
+    shutil.copytree(place / "trained", tmp_path / "run")
+    (tmp_path / "run" / "encoded").mkdir()
+    held_out = tmp_path / "run" / "encoded" / "dev.json"
+    there = str(place / "images" / "002.png")
+    held_out.write_text(json.dumps([(there, "a dog"), ("gone.png", "a cat"), (there, "a red dog")]))
+    done = run(tmp_path, "export", "run", "--to", "onnx", "-o", "made")
+    assert (done.returncode, "0 of 1 greedy outputs are others" in done.stdout) == (0, True)
+    assert "left out: gone.png" in done.stderr
+    held_out.write_text(json.dumps([("gone.png", "a cat")]))
+    done = run(tmp_path, "export", "run", "--to", "onnx", "-o", "other")
+    assert (done.returncode, (tmp_path / "other").exists()) == (3, False)
+    assert "can be read; give others with --images DIR --captions FILE" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "said"),
+    [
+        ((), 2, "give some with --images DIR --captions FILE, or --allow-drift"),
+        (("--dev", "train.en.csv", "train.en.csv"), 2, "is proven on what it reads; give --images DIR --captions FILE"),
+        (("--features", "images", "--captions", "train.en.csv"), 2, "is proven on what it reads; give --images DIR"),
+        (("--images", "images"), 2, "files need their captions: --captions FILE"),
+        (("--captions", "train.en.csv"), 2, "--captions needs one folder of files"),
+        (("--images", "nowhere", "--captions", "train.en.csv"), 3, "nowhere"),
+        ((*CAPTIONS, "--quantize", "int8"), 2, "--quantize int8 is nothing that onnx has"),
+    ],
+)
+def test_what_cannot_prove_a_captioner_is_one_line(place, given, code, said):
+    done = run(place, "export", "trained", "--to", "onnx", "-o", "made", *given)
+    assert (done.returncode, (place / "made").exists()) == (code, False)
+    assert said in done.stderr
+
+
+def test_an_export_that_drifts_leaves_nothing_behind(place, monkeypatch):
+    """A fault in the exporter: the picture is a negative."""
+    from softgaze.engines.graphs import eyes
+
+    honest = eyes.bright
+    monkeypatch.setattr(eyes, "bright", lambda graph, values: honest(graph, graph.op("Neg", values)))
+    done = run(place, "export", "trained", "--to", "onnx", "-o", "made", *CAPTIONS)
+    assert (done.returncode, (place / "made").exists()) == (5, False)
+    assert "the exported model is not the same: log-probabilities differ by up to" in done.stderr
