@@ -1,5 +1,6 @@
 """The tests of ONNX Runtime, which `test_onnx.py` runs in a process without CTranslate2: together they never end."""
 
+import shutil
 import subprocess
 import sys
 
@@ -100,6 +101,14 @@ def test_a_graph_that_cannot_be_loaded_is_named(models, tmp_path):
     object.__setattr__(bundle, "path", made)
     with pytest.raises(DataError, match=r"step\.onnx: ONNX Runtime cannot load it: "):
         OnnxEngine.open(bundle)
+
+
+def test_what_both_graphs_hold_is_written_once(models, tmp_path):
+    """The matrix of a joint vocabulary; and the directory may be moved."""
+    embedding = models[0].model.source_embedding.weight.detach().numpy().tobytes()
+    made = shutil.copytree(models[1].bundle.path, tmp_path / "elsewhere")
+    assert sum(path.read_bytes().count(embedding) for path in (made / "onnx").iterdir()) == 1
+    assert load(made, "cpu").translate("the dog runs.").text == models[1].translate("the dog runs.").text
 
 
 # --- the commands

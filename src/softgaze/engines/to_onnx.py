@@ -12,6 +12,7 @@ from typing import Any, cast
 import numpy
 import onnx
 from onnx import TensorProto, helper
+from onnx.external_data_helper import set_external_data
 from torch import nn
 
 from softgaze.bundle import ATTENTION, Bundle
@@ -25,6 +26,9 @@ from softgaze.models.captioner import Captioner
 from softgaze.models.rnn import RNN
 from softgaze.models.transformer import Transformer
 
+SHARED = "shared.bin"
+WORTH_SHARING = 1024  # bytes
+
 Model = RNN | Captioner
 Writer = RNN | Transformer  # what writes, of either
 
@@ -35,10 +39,24 @@ def export(
     """Write the graphs, and say what the engine must know."""
     found = runnable(bundle.description.arch, model)
     graphs = {ENCODER: encoder(found, bundle.tokenizers.source), STEP: step(writer_of(found))}
-    for name, graph in graphs.items():
-        onnx.save(graph.finished(name), str(directory / f"{name}.onnx"))
+    finished = {name: graph.finished(name) for name, graph in graphs.items()}
+    share(directory / SHARED, *finished.values())
+    for name, graph in finished.items():
+        onnx.save(graph, str(directory / f"{name}.onnx"))
     told = {} if attention is None else {ATTENTION: attention.to_dict()}
     return {"places": None, "note": "", **told}
+
+
+def share(path: Path, one: onnx.ModelProto, other: onnx.ModelProto) -> None:
+    """What both graphs hold, such as the matrix of a joint vocabulary, is written once and beside them."""
+    every = [{tensor.raw_data: tensor for tensor in graph.graph.initializer} for graph in (one, other)]
+    shared = [content for content in every[0] if content in every[1] and len(content) >= WORTH_SHARING]
+    for number, content in enumerate(shared):
+        for tensors in every:
+            set_external_data(tensors[content], path.name, sum(map(len, shared[:number])), len(content))
+            tensors[content].ClearField("raw_data")
+    if shared:
+        path.write_bytes(b"".join(shared))
 
 
 def runnable(arch: str, model: nn.Module) -> Model:
