@@ -21,9 +21,11 @@ from serving import serving
 from softgaze.backbones import Backbone
 from softgaze.bundle import Bundle, save_bundle
 from softgaze.data.readers import Seen, picture_reader
+from softgaze.engines.graphs.eyes import EYES as GRAPHS
 from softgaze.errors import UsageError
 from softgaze.evaluation.proof import prove
 from softgaze.gaze.passages import Spoken
+from softgaze.models.eyes import EYES
 from softgaze.search.settings import Sampling
 from softgaze.symbols import END
 from softgaze.translator import load
@@ -88,6 +90,10 @@ def test_every_captioner_is_the_same_there(models):
     for one, other in zip(trained.engine.record(parts), made.engine.record(parts), strict=True):
         numpy.testing.assert_allclose(one.cross.weights, other.cross.weights, atol=1e-5)
         numpy.testing.assert_allclose(one.cross.norms, other.cross.norms, atol=1e-4, rtol=1e-5)
+
+
+def test_there_are_no_eyes_without_a_graph():
+    assert {*EYES.values()} <= {*GRAPHS}
 
 
 def test_neighbours_change_nothing(models):
