@@ -207,6 +207,8 @@ def test_what_was_held_out_in_training_is_what_it_is_proven_on(place, tmp_path):
     done = run(tmp_path, "export", "run", "--to", "onnx", "-o", "other")
     assert (done.returncode, (tmp_path / "other").exists()) == (3, False)
     assert "can be read; give others with --images DIR --captions FILE" in done.stderr
+    done = run(tmp_path, "export", "run", "--to", "onnx", "-o", "other", "--allow-drift")
+    assert (done.returncode, "not proven" in done.stdout) == (0, True)
 
 
 @pytest.mark.parametrize(

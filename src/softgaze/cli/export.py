@@ -9,6 +9,7 @@ from softgaze.cli.folders import Complaints, Folders
 
 if TYPE_CHECKING:
     from softgaze.bundle import Bundle
+    from softgaze.data.readers import Reader
     from softgaze.evaluation.proof import Proof
     from softgaze.gaze import Choice
     from softgaze.translator import Translator
@@ -84,21 +85,21 @@ def export(
 
 def pairs_of(bundle: "Bundle", dev: tuple[Path, Path] | None, folders: Folders, allow_drift: bool) -> Pairs:
     """What to prove it on: given, or held out in training; without either it cannot be proven."""
-    from softgaze.errors import UsageError
+    from softgaze.errors import DataError, UsageError
 
-    complaints = Complaints()
+    complaints, reader = Complaints(), bundle.tokenizers.source
     given = given_pairs(bundle, dev, folders, complaints)
-    pairs = bundle.held_out if given is None else given
-    if pairs is not None:
-        found = readable(bundle, pairs, complaints)
-        complaints.conclude()
+    pairs = (bundle.held_out or []) if given is None else given
+    found = readable(reader, pairs, complaints)
+    complaints.conclude()
+    if found or (allow_drift and given is None):
         return found
-    if allow_drift:
-        return []
-    raise UsageError(
-        f"{bundle.path}: holds no held-out pairs to prove the export on; give some with "
-        f"{GIVEN[bundle.tokenizers.source.kind]}, or --allow-drift to do without proof"
-    )
+    instead = f"with {GIVEN[reader.kind]}, or --allow-drift to do without proof"
+    if pairs:
+        raise DataError(
+            f"{bundle.path}: none of the {len(pairs):,} pairs to prove it on can be read; give others {instead}"
+        )
+    raise UsageError(f"{bundle.path}: holds no held-out pairs to prove the export on; give some {instead}")
 
 
 def given_pairs(
@@ -119,26 +120,18 @@ def given_pairs(
     return None if dev is None else [(pair.source, pair.target) for pair in read_pairs(*dev)]
 
 
-def readable(bundle: "Bundle", pairs: Pairs, complaints: Complaints) -> Pairs:
+def readable(reader: "Reader", pairs: Pairs, complaints: Complaints) -> Pairs:
     """Those whose source can be read, as many as a proof needs; of every other a line says why not."""
-    from softgaze.errors import DataError
     from softgaze.evaluation.proof import SENTENCES
 
-    reader, known = bundle.tokenizers.source, set[str]()
-    sources = [*dict.fromkeys(source for source, _ in pairs)]
+    known, sources = set[str](), [*dict.fromkeys(source for source, _ in pairs)]
     for start in range(0, len(sources), reader.together):
         some = sources[start : start + reader.together]
         read = reader.survey(some, complaints)
         known.update(source for source, items in zip(some, read, strict=True) if items is not None)
         if len(known) >= SENTENCES:
             break
-    found = [pair for pair in pairs if pair[0] in known]
-    if not found:
-        raise DataError(
-            f"{bundle.path}: none of the {len(pairs):,} pairs to prove the export on can be read; give others with "
-            f"{GIVEN[reader.kind]}"
-        )
-    return found
+    return [pair for pair in pairs if pair[0] in known]
 
 
 # --- the proof ----------------------------------------------------------------------------------------------------
