@@ -56,10 +56,10 @@ SEEN = Pictures(32, 8)
 HEARD = Features(6)
 
 
-def make_captioner(path, reader=SEEN, decoder="rnn", encoder="cnn"):
+def make_captioner(path, reader=SEEN, decoder="rnn", encoder="cnn", **more):
     """A captioner of pictures in 4×4 cells, or of frames."""
     torch.manual_seed(1)
-    options = {**SMALL, "decoder": decoder, "encoder": encoder}
+    options = {**SMALL, "decoder": decoder, "encoder": encoder, **more}
     description = Description(
         arch="captioner",
         size="tiny",

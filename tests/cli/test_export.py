@@ -27,7 +27,7 @@ def test_a_model_is_exported_proven_and_translates(place):
     ran = export(place, *DEV)
     assert ran.returncode == 0, ran.stderr
     assert "wrote made: ctranslate2, float32" in ran.stdout
-    assert "0 of 30 greedy translations are others" in ran.stdout
+    assert "0 of 30 greedy outputs are others" in ran.stdout
     proof = Bundle.open(place / "made").engine["proof"]
     assert (proof["same"], proof["sentences"]) == (30, 30)
     one, other = (run(place, "translate", name, "--input", "dev.en").stdout for name in ("model", "made"))

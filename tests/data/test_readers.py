@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softgaze.data.images import write_image
-from softgaze.data.readers import Features, Items, Pictures, load_reader, picture_reader
+from softgaze.data.readers import Features, Items, Pictures, Seen, load_reader, picture_reader
 from softgaze.errors import DataError, UsageError
 from softgaze.models.base import Source
 
@@ -31,6 +31,15 @@ def test_patches_are_the_pixels_in_reading_order(rows, patch):
         down, across = divmod(place, rows)
         cell = pixels[down * patch :, across * patch :][:patch, :patch]
         assert (values.reshape(patch, patch, 3) == cell).all()
+
+
+def test_without_its_network_a_reader_gives_what_the_network_sees(tmp_path):
+    """So that a model that brings the network with it can be given the same files."""
+    seen = Seen("any", 32, 8, 5)
+    path = photo(tmp_path / "a.png")
+    assert (seen.network, len(seen), seen.bare.network, len(seen.bare)) == ("any", 5, None, 192)
+    assert seen.bare.encode([path]) == Pictures(32, 8).encode([path])
+    assert all(each.bare is each for each in (Pictures(32, 8), Features(3)))
 
 
 def test_a_picture_is_the_square_in_the_middle_of_the_photo(tmp_path):

@@ -113,6 +113,10 @@ def test_targets_and_precisions_are_checked_by_name():
         ({"arch": "rnn-luong", "options": {"width": 16}}, "cannot run arch rnn-luong; it can be exported to onnx"),
         ({"arch": "rnn", "options": {"width": 16}}, "cannot run arch rnn; it can be exported to onnx"),
         ({"arch": "conv", "options": {"width": 16}}, "cannot run arch conv$"),
+        (
+            {"arch": "captioner", "options": {"width": 16, "encoder": "frames"}},
+            "cannot run arch captioner; it can be exported to onnx",
+        ),
         ({"options": {"reach": 2}}, "cannot run self-attention with a reach"),
     ],
 )

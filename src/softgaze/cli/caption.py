@@ -14,7 +14,7 @@ ENDINGS = (".html", ".svg", ".png", ".pdf", ".json")
 
 
 def caption(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The directory of a trained captioner.")],
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The directory of a captioner, trained or exported.")],
     files: Annotated[
         list[Path],
         typer.Argument(metavar="FILE...", help="Pictures; for a model of features, .npy, .npz or .wav files."),

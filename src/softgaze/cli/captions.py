@@ -46,7 +46,7 @@ def evaluate_captions(
     from softgaze.data.captions import survey
     from softgaze.evaluation.speed import speed_of
 
-    folder, captions = given(folders)
+    folder, captions = folders.one()
     complaints = Complaints()
     labelled = read_labels(boxes, captions)
     entries = survey(folder, captions, complaints)
@@ -66,15 +66,6 @@ def evaluate_captions(
 
 
 # --- in ---------------------------------------------------------------------------------------------------------
-
-
-def given(folders: Folders) -> tuple[Path, Path]:
-    """The folder and its captions."""
-    folders.check(())
-    folder = folders.images or folders.features
-    assert folder is not None
-    assert folders.captions is not None
-    return folder, folders.captions
 
 
 def check_kind(translator: "Translator", model: Path, folders: Folders) -> None:

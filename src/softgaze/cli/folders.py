@@ -43,6 +43,14 @@ class Folders(NamedTuple):
         if self.captions is None:
             raise UsageError("files need their captions: --captions FILE")
 
+    def one(self) -> tuple[Path, Path]:
+        """The folder and its captions."""
+        self.check(())
+        folder = self.images or self.features
+        assert folder is not None
+        assert self.captions is not None
+        return folder, self.captions
+
     def albums(self, config: "Config", dev: Sequence[tuple[Path, Path]]) -> "tuple[Album, Album | None]":
         """What to train on, and what to validate on where that is given."""
         if len(dev) > 1:

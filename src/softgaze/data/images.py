@@ -9,7 +9,8 @@ Whatever a file holds, it becomes a picture or an `ImageError` of one line, neve
 * The declared width × height is looked at before anything is decoded: beyond `LARGEST` pixels it is refused, since a
   file of a few kilobytes may unfold to gigabytes.
 
-Pillow does the reading and comes with `softgaze[vision]`; it is imported when the first picture is read.
+Pillow does the reading, and is imported when the first picture is read. It comes with `softgaze[vision]`, which also
+brings torch; an exported model needs Pillow alone.
 """
 
 import math
@@ -181,7 +182,7 @@ def _pillow() -> Any:
     try:
         from PIL import Image
     except ImportError:
-        raise ResourceError("pictures need pillow, which is not installed; pip install 'softgaze[vision]'") from None
+        raise ResourceError("pictures need pillow, which is not installed; pip install pillow") from None
     return Image
 
 

@@ -44,6 +44,7 @@ class Reader(ABC):
     model: bytes  # what that file holds
     spells: ClassVar = False  # whether its pieces spell the source, so that they make words
     vectors: ClassVar[str | None] = None  # the kind of number, where items are vectors and not ids
+    network: str | None = None  # a pretrained network that sees the sources before any model does
     together: ClassVar = 4096  # sources read at once
 
     @abstractmethod
@@ -77,6 +78,11 @@ class Reader(ABC):
     def opened(self, items: Any) -> Any:
         """What was `closed`."""
         return items
+
+    @property
+    def bare(self) -> "Reader":
+        """What reads the same sources for a model that brings the network with it; this one where there is none."""
+        return self
 
     def most(self, trained: int) -> int:
         """How many items are read at once, by a model that was trained for so many: a longer source is split."""
@@ -254,11 +260,17 @@ class Pictures(FileReader):
 class Seen(Pictures):
     """Photos as a frozen pretrained network sees them: a vector for each patch, computed once."""
 
-    vectors = "<f2"
+    vectors = "<f2"  # in shards, where they take the room; what is read now is not rounded, so that engines agree
 
     def __init__(self, network: str, side: int, patch: int, width: int) -> None:
         super().__init__(side, patch)
-        self.network, self.width = network, width
+        self.network: str = network
+        self.width = width
+
+    @property
+    def bare(self) -> Pictures:
+        """Patches, before the network sees them."""
+        return Pictures(self.side, self.patch)
 
     @classmethod
     def by(cls, network: str) -> "Seen":
@@ -297,7 +309,7 @@ class Seen(Pictures):
         if not pictures:
             return []
         with torch.inference_mode():
-            return self.eyes.of_patches(torch.from_numpy(numpy.stack(pictures))).numpy().astype(self.vectors)
+            return self.eyes.of_patches(torch.from_numpy(numpy.stack(pictures))).numpy()
 
     def describe(self) -> str:
         """How a picture is seen."""

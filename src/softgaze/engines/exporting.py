@@ -34,9 +34,9 @@ def one_map(view: View) -> bool:
     return view.kind == "cross" and view.layer is not None and view.measure == "weights"
 
 
-def any_map(view: View) -> bool:
-    """What is told in full."""
-    return True
+def any_look(view: View) -> bool:
+    """What a step of ONNX tells: all looks at the source, and the lengths of what is looked at."""
+    return view.kind == "cross" and view.measure != "rollout"
 
 
 TARGETS = {
@@ -47,7 +47,7 @@ TARGETS = {
         "ctranslate2",
         one_map,
     ),
-    "onnx": Target("softgaze.engines.to_onnx:export", ("float32",), "onnx", "softgaze[onnx]", any_map),
+    "onnx": Target("softgaze.engines.to_onnx:export", ("float32",), "onnx", "softgaze[onnx]", any_look),
 }
 
 
@@ -72,6 +72,7 @@ def export(
     with_weights: bool = False,
 ) -> None:
     """Fill an empty `directory` with the bundle for another engine; `attention` is the map it should tell."""
+    check_reader(bundle, with_weights)
     module, _, name = TARGETS[to].writer.partition(":")
     write: Write = getattr(import_module(module), name)
     (directory / to).mkdir()
@@ -79,9 +80,22 @@ def export(
     kept = [name for name in bundle.files if name != WEIGHTS or with_weights]
     for name in kept:
         shutil.copyfile(bundle.path / name, directory / name)
+    bare = bundle.tokenizers.source.bare
+    if bare is not bundle.tokenizers.source:
+        (directory / bare.file).write_bytes(bare.model)  # the network that saw its sources before is now part of it
     made = [f"{to}/{path.name}" for path in sorted((directory / to).iterdir())]
     engine = {"name": to, "precision": precision, "made_from": bundle.files[WEIGHTS]["sha256"], **facts}
     seal(directory, [*kept, *made], bundle.facts, engine=engine)
+
+
+def check_reader(bundle: Bundle, with_weights: bool) -> None:
+    """The weights of torch read what a frozen network saw; what is exported sees for itself."""
+    network = bundle.tokenizers.source.network
+    if with_weights and network is not None:
+        raise UsageError(
+            f"--with-weights: what torch's weights read is what {network} saw, which the exported model sees for "
+            "itself, so they cannot stand beside it; leave it out"
+        )
 
 
 def check_exportable(bundle: Bundle) -> None:

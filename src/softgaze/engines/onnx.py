@@ -1,19 +1,21 @@
-"""The engine for RNNs in production: ONNX Runtime, no torch, with the same search as torch.
+"""The engine for RNNs and captioners in production: ONNX Runtime, no torch, with the same search as torch.
 
-A batch is searched by one thread; as many batches as there are cores are searched side by side. Their `record` is
-everything there is to see: an RNN has one attention, and a step gives its weights.
+A batch is searched by one thread; as many batches as there are cores are searched side by side. A step gives the
+weights of every look at the source, so a `record` has them all; how a source or a text looks at itself is not told.
 """
 
 import sys
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import Any, ClassVar, Self
 
 import numpy
 import numpy.typing
 
 from softgaze.bundle import Bundle
+from softgaze.data.readers import Reader
 from softgaze.devices import pooled, threads
-from softgaze.engines.base import Engine, Found, Reading, Tell, by_length
+from softgaze.engines.base import Engine, Found, Items, Reading, Tell, by_length
 from softgaze.errors import DataError, ResourceError, UsageError
 from softgaze.gaze.passages import Spoken, batches
 from softgaze.gaze.recording import Matrix, Part, Stack
@@ -23,7 +25,7 @@ from softgaze.search.rules import Rules
 from softgaze.search.sampling import draw_samples
 from softgaze.search.settings import Search
 from softgaze.search.steps import ArrayChances
-from softgaze.symbols import BEGIN, END, PAD
+from softgaze.symbols import BEGIN, PAD
 
 NAME = "onnx"  # of the engine, and of the directory in a bundle
 ENCODER, STEP = "encoder", "step"  # the graphs
@@ -33,13 +35,13 @@ Session = Any  # onnxruntime.InferenceSession
 
 
 class OnnxEngine(Engine):
-    """An RNN that was exported."""
+    """A model that was exported."""
 
     name: ClassVar = NAME
     device = "cpu"
 
-    def __init__(self, encoder: Session, step: Session, facts: dict[str, Any]) -> None:
-        self.encoder, self.step = encoder, step
+    def __init__(self, encoder: Session, step: Session, reader: Reader, facts: dict[str, Any]) -> None:
+        self.encoder, self.step, self.reader = encoder, step, reader
         self.precision, self.places, self.note = facts["precision"], facts["places"], facts["note"]
 
     @classmethod
@@ -49,7 +51,7 @@ class OnnxEngine(Engine):
             raise UsageError(f"device {device} is not available to ONNX Runtime here, only cpu")
         if "ctranslate2" in sys.modules:
             raise ResourceError("ONNX Runtime and CTranslate2 do not share a process (it never ends); run them apart")
-        return cls(session(bundle, ENCODER), session(bundle, STEP), bundle.engine)
+        return cls(session(bundle, ENCODER), session(bundle, STEP), bundle.tokenizers.source, bundle.engine)
 
     # --- searching
 
@@ -81,9 +83,10 @@ class OnnxEngine(Engine):
         check_beam(search.beam, search.nbest, search.length_penalty)
         return search_beams(steps, search.beam, search.nbest, search.length_penalty, rules, witness)
 
-    def steps(self, sources: Sequence[Sequence[int]]) -> "OnnxSteps":
+    def steps(self, sources: Sequence[Items]) -> "OnnxSteps":
         """The graphs at work on one batch."""
-        return OnnxSteps(self.encoder, self.step, sources)
+        lengths = numpy.array([len(each) for each in sources])
+        return OnnxSteps(self.encoder, self.step, padded(sources, self.reader.vectors or "int64"), lengths)
 
     # --- looking once more
 
@@ -102,19 +105,19 @@ class OnnxEngine(Engine):
         return found
 
     def record(self, parts: Sequence[Spoken]) -> list[Part]:
-        """All the weights there are; none if the model never looks."""
+        """All the looks at the source there are; none if the model never looks."""
         rows: list[list[Array]] = [[] for _ in parts]
         norms: dict[int, Array] = {}
 
         def keep(number: int, place: int, steps: "OnnxSteps", row: int) -> None:
-            size = len(parts[number].source) + 1
+            size = steps.lengths[row]
             if steps.weights is not None and place <= len(parts[number].target):
-                rows[number].append(steps.weights[row, 0, :size])
-                norms[number] = numpy.linalg.norm(steps.known["memory"][row, :size], axis=-1)
+                rows[number].append(steps.weights[row, ..., :size])
+                norms[number] = steps.norms[row, ..., :size]
 
         self.tell(parts, keep)
         return [
-            Part(cross=Stack(numpy.stack(own)[None, None], norms[number][None, None])) if own else Part()
+            Part(cross=Stack(numpy.stack(own, axis=2), norms[number])) if own else Part()
             for number, own in enumerate(rows)
         ]
 
@@ -123,7 +126,7 @@ class OnnxEngine(Engine):
         if any(part.edits for part in parts):
             raise UsageError("only torch can be made to look elsewhere")
         for numbers in batches(parts):
-            steps = self.steps([(*parts[number].source, END) for number in numbers])
+            steps = self.steps([self.reader.closed(parts[number].source) for number in numbers])
             targets = padded([(BEGIN, *parts[number].target) for number in numbers])
             for place, tokens in enumerate(targets.T):
                 steps.read(numpy.arange(len(numbers))[:, None], tokens[:, None])
@@ -134,9 +137,8 @@ class OnnxEngine(Engine):
 class OnnxSteps:
     """The graphs at work on one batch, as a search wants it."""
 
-    def __init__(self, encoder: Session, step: Session, sources: Sequence[Sequence[int]]) -> None:
-        self.session = step
-        self.sources, self.lengths = padded(sources), numpy.array([len(each) for each in sources])
+    def __init__(self, encoder: Session, step: Session, sources: Array, lengths: Array) -> None:
+        self.session, self.sources, self.lengths = step, sources, lengths
         names = [each.name for each in encoder.get_outputs()]
         made = encoder.run(None, {"source": self.sources, "lengths": self.lengths})
         self.known: dict[str, Array] = dict(zip(names, made, strict=True))
@@ -145,7 +147,7 @@ class OnnxSteps:
         self.given = [each.name for each in step.get_outputs()]
         self.place = 0
         self.chances: Array = self.hidden
-        self.weights: Array | None = None  # (N, W, S), if the model looks
+        self.weights: Array | None = None  # (R, layers, heads, S), if the model looks
 
     def read(self, rows: Array, tokens: Array) -> ArrayChances:
         """Go on with some of the rows there are and read one more token in each, both (N, W)."""
@@ -162,8 +164,21 @@ class OnnxSteps:
         inputs = {name: each for name, each in all_inputs.items() if name in self.wanted}
         found = dict(zip(self.given, self.session.run(None, inputs), strict=True))
         self.place += 1
-        self.hidden, self.chances, self.weights = found["after"], found["chances"], found.get("weights")
+        self.hidden, self.chances = found["after"], found["chances"]
+        if "weights" in found:
+            self.weights = found["weights"].reshape(len(self.hidden), *self.heads, -1)
         return ArrayChances(self.chances)
+
+    @property
+    def heads(self) -> tuple[int, ...]:
+        """Layers and heads that look; what has but one look has no axes for them."""
+        return self.known["memory"].shape[1:-2] or (1, 1)
+
+    @cached_property
+    def norms(self) -> Array:
+        """(N, layers, heads, S) lengths of what is looked at, of the sources there are when first asked."""
+        lengths: Array = numpy.linalg.norm(self.known["memory"], axis=-1)
+        return lengths.reshape(len(lengths), *self.heads, -1)
 
 
 def session(bundle: Bundle, name: str) -> Session:
@@ -180,7 +195,10 @@ def session(bundle: Bundle, name: str) -> Session:
         raise DataError(f"{path}: ONNX Runtime cannot load it: {str(error).splitlines()[0]}") from error
 
 
-def padded(rows: Sequence[Sequence[int]]) -> Array:
-    """Lists of ids as one array."""
-    size = max(map(len, rows))
-    return numpy.array([[*row] + [PAD] * (size - len(row)) for row in rows], dtype=numpy.int64)
+def padded(rows: Sequence[Items], kind: str = "int64") -> Array:
+    """Ids (S,) or vectors (S, …) as one array."""
+    arrays = [numpy.asarray(row, kind) for row in rows]
+    joined = numpy.full((len(arrays), max(map(len, arrays)), *arrays[0].shape[1:]), PAD, kind)
+    for place, array in zip(joined, arrays, strict=True):
+        place[: len(array)] = array
+    return joined

@@ -67,7 +67,7 @@ def export(
 def runnable(arch: str, model: nn.Module) -> Transformer:
     """The model, or by name what CTranslate2 cannot run."""
     if not isinstance(model, Transformer):
-        instead = "; it can be exported to onnx" if arch.startswith("rnn") else ""
+        instead = "; it can be exported to onnx" if arch.startswith(("rnn", "captioner")) else ""
         raise UsageError(f"CTranslate2 runs Transformers, and cannot run arch {arch}{instead}")
     if any(isinstance(each, NearbyHeads) for each in model.modules()):
         raise UsageError("CTranslate2 cannot run self-attention with a reach, only over whole texts")

@@ -1,387 +1,113 @@
-"""A trained RNN as ONNX Runtime has it: two graphs, written node by node from our layers.
+"""A trained RNN or captioner as ONNX Runtime has it: two graphs, written node by node from our layers.
 
 `encoder` reads sources of any length; `step` goes on with some rows, reads one more token in each and says what
-follows. Both are written by hand, since to trace torch's RNNs would fix the length of the source.
+follows.
 
-Letters: N sources of S tokens, R rows, each source having R / N side by side, D width, V vocabulary.
+Letters: N sources of S items, R rows, each source having R / N side by side, D width, V vocabulary.
 """
 
-import math
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import numpy
-import numpy.typing
 import onnx
-from onnx import TensorProto, helper, numpy_helper
-from torch import Tensor, nn
+from onnx import TensorProto, helper
+from onnx.external_data_helper import set_external_data
+from torch import nn
 
-from softgaze.attention import (
-    Additive,
-    Cosine,
-    Everywhere,
-    General,
-    LocalMonotonic,
-    LocalPredictive,
-    Location,
-    ScaledDot,
-)
 from softgaze.bundle import ATTENTION, Bundle
+from softgaze.data.readers import Reader
+from softgaze.engines.graphs import eyes, recurrent, transformer
+from softgaze.engines.graphs.graph import Graph
 from softgaze.engines.onnx import ENCODER, STEP
 from softgaze.errors import UsageError
 from softgaze.gaze.view import Choice
-from softgaze.models.rnn import GRU, LSTM, RNN, AttentiveRNN, BahdanauRNN, BothWays, LuongRNN
+from softgaze.models.captioner import Captioner
+from softgaze.models.rnn import RNN
+from softgaze.models.transformer import Transformer
 
-Array = numpy.typing.NDArray[Any]
+SHARED = "shared.bin"
+WORTH_SHARING = 1024  # bytes
 
-OPSET = 17
-LOW = float(numpy.finfo(numpy.float32).min / 2)  # as `attention.masked_softmax`: of what may not be seen
-SMALL = 1e-12  # as torch's `normalize`: the least length a vector is divided by
-# How torch orders the gates of a cell, and which of them ONNX has first, second, …
-ONNX_GATES: dict[type[nn.Module], tuple[int, ...]] = {GRU: (1, 0, 2), LSTM: (0, 3, 1, 2)}
+Model = RNN | Captioner
+Writer = RNN | Transformer  # what writes, of either
 
 
 def export(
     bundle: Bundle, model: nn.Module, directory: Path, precision: str, attention: Choice | None
 ) -> dict[str, Any]:
     """Write the graphs, and say what the engine must know."""
-    rnn = runnable(bundle.description.arch, model)
-    for name, graph in ((ENCODER, encoder(rnn)), (STEP, step(rnn))):
-        onnx.save(graph.finished(name), str(directory / f"{name}.onnx"))
+    found = runnable(bundle.description.arch, model)
+    graphs = {ENCODER: encoder(found, bundle.tokenizers.source), STEP: step(writer_of(found))}
+    finished = {name: graph.finished(name) for name, graph in graphs.items()}
+    share(directory / SHARED, *finished.values())
+    for name, graph in finished.items():
+        onnx.save(graph, str(directory / f"{name}.onnx"))
     told = {} if attention is None else {ATTENTION: attention.to_dict()}
     return {"places": None, "note": "", **told}
 
 
-def runnable(arch: str, model: nn.Module) -> RNN:
+def share(path: Path, one: onnx.ModelProto, other: onnx.ModelProto) -> None:
+    """What both graphs hold, such as the matrix of a joint vocabulary, is written once and beside them."""
+    every = [{tensor.raw_data: tensor for tensor in graph.graph.initializer} for graph in (one, other)]
+    shared = [content for content in every[0] if content in every[1] and len(content) >= WORTH_SHARING]
+    for number, content in enumerate(shared):
+        for tensors in every:
+            set_external_data(tensors[content], path.name, sum(map(len, shared[:number])), len(content))
+            tensors[content].ClearField("raw_data")
+    if shared:
+        path.write_bytes(b"".join(shared))
+
+
+def runnable(arch: str, model: nn.Module) -> Model:
     """The model, or by name what is not exported to ONNX."""
-    if not isinstance(model, RNN):
-        raise UsageError(f"arch {arch} is not exported to onnx, only rnn, rnn-bahdanau and rnn-luong; try ctranslate2")
+    if not isinstance(model, Model):
+        raise UsageError(
+            f"arch {arch} is not exported to onnx, only rnn, rnn-bahdanau, rnn-luong and captioner; try ctranslate2"
+        )
     return model.float().eval()
 
 
-class Graph:
-    """A graph being written: each method adds a node and returns the name of what it gives."""
-
-    def __init__(self) -> None:
-        self.nodes: list[Any] = []
-        self.constants: dict[str, Any] = {}
-        self.inputs: list[Any] = []
-        self.outputs: list[Any] = []
-        self.known: dict[int, tuple[Tensor, str]] = {}  # a tied matrix is written once
-
-    def input(self, name: str, shape: Sequence[str | int], kind: int = TensorProto.FLOAT) -> str:
-        """Something given at every run."""
-        self.inputs.append(helper.make_tensor_value_info(name, kind, list(shape)))
-        return name
-
-    def output(self, name: str, value: str, shape: Sequence[str | int]) -> None:
-        """Something to give back."""
-        self.nodes.append(helper.make_node("Identity", [value], [name]))
-        self.outputs.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, list(shape)))
-
-    def constant(self, value: Array | Sequence[int] | float) -> str:
-        """Numbers; whole ones stay whole."""
-        array = numpy.asarray(value)
-        array = array.astype(numpy.float32 if array.dtype.kind == "f" else numpy.int64)
-        name = f"constant{len(self.constants)}"
-        self.constants[name] = numpy_helper.from_array(numpy.array(array, order="C"), name)
-        return name
-
-    def parameter(self, value: Tensor) -> str:
-        """Learned numbers."""
-        if id(value) not in self.known:
-            self.known[id(value)] = value, self.constant(value.detach().cpu().numpy())
-        return self.known[id(value)][1]
-
-    def op(self, kind: str, *inputs: str, results: int = 1, **attributes: Any) -> Any:
-        """A node; its results by name, one alone or a list."""
-        names = [f"{kind}{len(self.nodes)}_{number}" for number in range(results)]
-        self.nodes.append(helper.make_node(kind, list(inputs), names, **attributes))
-        return names[0] if results == 1 else names
-
-    def linear(self, layer: nn.Linear, vectors: str) -> str:
-        """W x + b of vectors (…, D)."""
-        product: str = self.op("MatMul", vectors, self.constant(layer.weight.detach().cpu().numpy().T))
-        return product if layer.bias is None else str(self.op("Add", product, self.parameter(layer.bias)))
-
-    def reshape(self, value: str, *shape: str | int) -> str:
-        """To sizes that are numbers (−1: the rest) or names of such."""
-        sizes = [self.constant([size]) if isinstance(size, int) else size for size in shape]
-        return str(self.op("Reshape", value, self.op("Concat", *sizes, axis=0)))
-
-    def size(self, value: str, axis: int) -> str:
-        """(1,) the length of an axis."""
-        return str(self.op("Shape", value, start=axis, end=axis + 1))
-
-    def places(self, count: str) -> str:
-        """(S,) 0.0, 1.0, …: places of a source with `count` (1,) tokens."""
-        size = self.op("Squeeze", count, self.constant([0]))
-        whole = self.op("Range", self.constant(0), size, self.constant(1))
-        return str(self.op("Cast", whole, to=TensorProto.FLOAT))
-
-    def finished(self, name: str) -> Any:
-        """The whole, checked."""
-        graph = helper.make_graph(self.nodes, name, self.inputs, self.outputs, [*self.constants.values()])
-        model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="softgaze")
-        model.ir_version = 9
-        onnx.checker.check_model(model, full_check=True)
-        return model
+def writer_of(model: Model) -> Writer:
+    """What writes: of a captioner, a part of it."""
+    return cast(Writer, model.writer) if isinstance(model, Captioner) else model
 
 
-# --- the encoder ------------------------------------------------------------------------------------------------
-
-
-def encoder(model: RNN) -> Graph:
-    """(N, S) ids and (N,) lengths -> what a decoder starts with."""
-    graph = Graph()
-    source = graph.input("source", ["N", "S"], TensorProto.INT64)
+def encoder(model: Model, reader: Reader) -> Graph:
+    """(N, S) ids or (N, S, …) vectors, as a reader gives them, and (N,) lengths -> what a decoder starts with."""
+    graph, bare = Graph(), reader.bare
+    kind = helper.np_dtype_to_tensor_dtype(numpy.dtype(bare.vectors or numpy.int64))
+    source = graph.input("source", ["N", "S", *([len(bare)] if bare.vectors else [])], kind)
     lengths = graph.input("lengths", ["N"], TensorProto.INT64)
-    words = vectors = graph.op("Gather", graph.parameter(model.source_embedding.weight), source)
-    final = ""
-    for layer in model.encoder:
-        vectors, final = both_ways(graph, cast(BothWays, layer), vectors, lengths)
-    first = graph.op("Tanh", graph.linear(model.bridge, final))
-    hidden = graph.reshape(first, -1, first_states(model), model.width)
-    if feeds_itself(model):
-        nothing = graph.op("Mul", graph.op("Unsqueeze", final, graph.constant([1])), graph.constant(0.0))
-        hidden = graph.op("Concat", hidden, nothing, axis=1)
-    graph.output("hidden", hidden, ["N", states(model), model.width])
-    if not isinstance(model, AttentiveRNN):
-        graph.output("final", final, ["N", model.width])
-        return graph
-    if model.shortcut:
-        vectors = graph.op("Add", vectors, words)
-    graph.output("memory", vectors, ["N", "S", model.width])
-    keys, shape = prepared(graph, model, vectors)
-    graph.output("keys", keys, shape)
-    graph.output("mask", seen(graph, vectors, lengths), ["N", 1, "S"])
+    if reader.network is not None:
+        source = eyes.before_the_model(graph, reader.network, source, len(bare))
+    writer = writer_of(model)
+    if isinstance(model, Captioner):
+        memory, final = eyes.read(graph, model, source, lengths)
+    else:
+        memory, final = recurrent.read(graph, model, source, lengths)
+    if isinstance(writer, RNN):
+        recurrent.begin(graph, writer, memory, final, lengths)
+    else:
+        transformer.begin(graph, writer, memory, lengths)
     return graph
 
 
-def first_states(model: RNN) -> int:
-    """Vectors that a cell carries on."""
-    return int(model.bridge.out_features // model.width)
-
-
-def feeds_itself(model: RNN) -> bool:
-    """Whether what a step said is read by the next."""
-    return isinstance(model, LuongRNN) and model.feeds_back
-
-
-def states(model: RNN) -> int:
-    """Vectors that go from step to step; the last is what the step before said, if that is read."""
-    return first_states(model) + feeds_itself(model)
-
-
-def both_ways(graph: Graph, layer: BothWays, vectors: str, lengths: str) -> tuple[str, str]:
-    """One bidirectional layer: (N, S, D) -> the same, and the last state of each direction, joined (N, D)."""
-    kind = "GRU" if isinstance(layer.ahead, GRU) else "LSTM"
-    cells = [cast(nn.RNNBase, way.rnn) for way in (layer.ahead, layer.back)]
-    order = ONNX_GATES[type(layer.ahead)]
-    inputs, carried, biases = (
-        numpy.stack([gates(cell, names, order) for cell in cells])
-        for names in (("weight_ih_l0",), ("weight_hh_l0",), ("bias_ih_l0", "bias_hh_l0"))
-    )
-    more = {"linear_before_reset": 1} if kind == "GRU" else {}
-    outputs, last = graph.op(
-        kind,
-        graph.op("Transpose", vectors, perm=[1, 0, 2]),
-        *(graph.constant(each) for each in (inputs, carried, biases)),
-        graph.op("Cast", lengths, to=TensorProto.INT32),
-        results=2,
-        hidden_size=cells[0].hidden_size,
-        direction="bidirectional",
-        **more,
-    )  # (S, 2, N, D/2), (2, N, D/2)
-    width = 2 * cells[0].hidden_size
-    joined = graph.reshape(graph.op("Transpose", outputs, perm=[2, 0, 1, 3]), graph.size(vectors, 0), -1, width)
-    return joined, graph.reshape(graph.op("Transpose", last, perm=[1, 0, 2]), -1, width)
-
-
-def gates(cell: nn.RNNBase, names: Sequence[str], order: Sequence[int]) -> Array:
-    """Parameters of a cell, its gates in another order; biases one after the other."""
-    found = []
-    for name in names:
-        parts = numpy.split(getattr(cell, name).detach().cpu().numpy(), len(order))
-        found += [parts[number] for number in order]
-    return numpy.concatenate(found)
-
-
-def prepared(graph: Graph, model: AttentiveRNN, memory: str) -> tuple[str, list[str | int]]:
-    """Keys, and their shape: those of products are turned, (N, D, S)."""
-    score = model.score
-    if isinstance(score, Additive):
-        return graph.linear(score.key_part, memory), ["N", "S", model.width]
-    keys = memory
-    if isinstance(score, General):
-        keys = graph.linear(score.bilinear, memory)
-    if isinstance(score, Cosine):
-        keys = normalised(graph, memory)
-    return graph.op("Transpose", keys, perm=[0, 2, 1]), ["N", model.width, "S"]
-
-
-def normalised(graph: Graph, vectors: str) -> str:
-    """Vectors of length 1."""
-    length = graph.op("ReduceL2", vectors, axes=[-1], keepdims=1)
-    return str(graph.op("Div", vectors, graph.op("Max", length, graph.constant(SMALL))))
-
-
-def seen(graph: Graph, memory: str, lengths: str) -> str:
-    """(N, 1, S): 1 where there is a token, 0 where there is padding."""
-    real = graph.op("Unsqueeze", graph.op("Cast", lengths, to=TensorProto.FLOAT), graph.constant([1]))
-    mask = graph.op("Less", graph.places(graph.size(memory, 1)), real)
-    return str(graph.op("Unsqueeze", graph.op("Cast", mask, to=TensorProto.FLOAT), graph.constant([1])))
-
-
-# --- a step -----------------------------------------------------------------------------------------------------
-
-
-def step(model: RNN) -> Graph:
+def step(model: Writer) -> Graph:
     """Rows to go on with (R,), their next tokens (R,), and all that is known -> what follows, and all that is known."""
     graph = Graph()
     rows = graph.input("rows", ["R"], TensorProto.INT64)
     token = graph.input("token", ["R"], TensorProto.INT64)
-    before = graph.input("hidden", ["before", states(model), model.width])
-    hidden = graph.op("Gather", before, rows, axis=0)
     word = graph.op("Gather", graph.parameter(model.target_embedding.weight), token)  # (R, D)
-    vectors = [graph.op("Gather", hidden, graph.constant(number), axis=1) for number in range(states(model))]
-    features, after = read(graph, model, word, vectors)
-    logits = graph.op("MatMul", features, turned(graph, model))
+    if isinstance(model, RNN):
+        features = recurrent.step(graph, model, rows, word)
+    else:
+        features = transformer.step(graph, model, rows, word)
+    logits = graph.op("MatMul", features, turned(graph, cast(nn.Linear, model.output)))
     graph.output("chances", graph.op("LogSoftmax", logits, axis=-1), ["R", model.target_embedding.num_embeddings])
-    axes = graph.constant([1])
-    joined = graph.op("Concat", *(graph.op("Unsqueeze", each, axes) for each in after), axis=1)
-    graph.output("after", joined, ["R", states(model), model.width])
     return graph
 
 
-def turned(graph: Graph, model: RNN) -> str:
+def turned(graph: Graph, layer: nn.Linear) -> str:
     """The output matrix (D, V); one that is tied is turned when the graph is loaded, not written twice."""
-    weight = cast(nn.Linear, model.output).weight
-    return str(graph.op("Transpose", graph.parameter(weight), perm=[1, 0]))
-
-
-def read(graph: Graph, model: RNN, word: str, before: list[str]) -> tuple[str, list[str]]:
-    """Features (R, D) for the output, and the vectors after the step: what tells the three decoders apart."""
-    if isinstance(model, BahdanauRNN):
-        context = look(graph, model, before[model.layers - 1])
-        seen, after = cell(graph, model, graph.op("Concat", word, context, axis=1), before)
-        return read_out(graph, model, seen, word, context), after
-    if isinstance(model, LuongRNN):
-        fed = graph.op("Concat", word, before[-1], axis=1) if model.feeds_back else word
-        seen, after = cell(graph, model, fed, before)
-        features = read_out(graph, model, seen, look(graph, model, seen))
-        return features, [*after, *[features] * model.feeds_back]
-    context = for_each_row(graph, graph.input("final", ["N", model.width]), word, model.width)
-    seen, after = cell(graph, model, graph.op("Concat", word, context, axis=1), before)
-    return read_out(graph, model, seen, word, context), after
-
-
-def read_out(graph: Graph, model: RNN, *parts: str) -> str:
-    """tanh(W […] + b)."""
-    return str(graph.op("Tanh", graph.linear(model.readout, graph.op("Concat", *parts, axis=1))))
-
-
-def for_each_row(graph: Graph, vectors: str, rows: str, width: int) -> str:
-    """(N, D) -> (R, D): each one for all the rows of its source."""
-    groups = graph.reshape(rows, graph.size(vectors, 0), -1, width)  # (N, R/N, D)
-    spread = graph.op("Expand", graph.op("Unsqueeze", vectors, graph.constant([1])), graph.op("Shape", groups))
-    return graph.reshape(spread, -1, width)
-
-
-def cell(graph: Graph, model: RNN, vectors: str, before: list[str]) -> tuple[str, list[str]]:
-    """All layers, one upon the other: what the top one says, and the vectors after."""
-    rnn, layers = cast(nn.RNNBase, model.decoder.rnn), model.layers
-    hs, cs = [], []
-    for layer in range(layers):
-        weights = [getattr(rnn, f"{kind}_l{layer}") for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh")]
-        fresh, carried = (
-            graph.op("Gemm", value, graph.parameter(weight), graph.parameter(bias), transB=1)
-            for value, weight, bias in zip((vectors, before[layer]), weights[:2], weights[2:], strict=True)
-        )
-        if isinstance(model.decoder, GRU):
-            vectors = gru(graph, fresh, carried, before[layer])
-        else:
-            vectors, c = lstm(graph, fresh, carried, before[layers + layer])
-            cs.append(c)
-        hs.append(vectors)
-    return vectors, [*hs, *cs]
-
-
-def gru(graph: Graph, fresh: str, carried: str, before: str) -> str:
-    """r = σ(…), z = σ(…), n = tanh(… + r …), h = n + z (h − n)."""
-    reset, keep, new = graph.op("Split", fresh, results=3, axis=1)
-    reset_too, keep_too, new_too = graph.op("Split", carried, results=3, axis=1)
-    reset = graph.op("Sigmoid", graph.op("Add", reset, reset_too))
-    keep = graph.op("Sigmoid", graph.op("Add", keep, keep_too))
-    new = graph.op("Tanh", graph.op("Add", new, graph.op("Mul", reset, new_too)))
-    return str(graph.op("Add", new, graph.op("Mul", keep, graph.op("Sub", before, new))))
-
-
-def lstm(graph: Graph, fresh: str, carried: str, memory: str) -> tuple[str, str]:
-    """c = σ(f) c + σ(i) tanh(g), h = σ(o) tanh(c)."""
-    let_in, keep, new, let_out = graph.op("Split", graph.op("Add", fresh, carried), results=4, axis=1)
-    let_in, keep, let_out = (graph.op("Sigmoid", each) for each in (let_in, keep, let_out))
-    added = graph.op("Mul", let_in, graph.op("Tanh", new))
-    memory = graph.op("Add", graph.op("Mul", keep, memory), added)
-    return str(graph.op("Mul", let_out, graph.op("Tanh", memory))), memory
-
-
-# --- looking ----------------------------------------------------------------------------------------------------
-
-
-def look(graph: Graph, model: AttentiveRNN, query: str) -> str:
-    """Context (R, D) for a query (R, D): the rows of a source look together, so its memory is there once."""
-    memory = graph.input("memory", ["N", "S", model.width])
-    mask = graph.input("mask", ["N", 1, "S"])
-    asked = graph.reshape(query, graph.size(memory, 0), -1, model.width)  # (N, R/N, D)
-    mask, bell = window(graph, model.window, asked, mask)
-    hidden = graph.op("Mul", graph.op("Sub", graph.constant(1.0), mask), graph.constant(LOW))
-    weights = graph.op("Softmax", graph.op("Add", compare(graph, model, asked, memory), hidden), axis=-1)
-    weights = graph.op("Mul", weights, mask)  # who may look nowhere has weights of zero
-    if bell:
-        weights = graph.op("Mul", weights, bell)
-    graph.output("weights", weights, ["N", "W", "S"])
-    return graph.reshape(graph.op("MatMul", weights, memory), -1, model.width)
-
-
-def compare(graph: Graph, model: AttentiveRNN, asked: str, memory: str) -> str:
-    """Scores (N, R/N, S)."""
-    score = model.score
-    if isinstance(score, Location):
-        size = graph.size(memory, 1)
-        known = graph.op("Slice", graph.parameter(score.places.weight), graph.constant([0]), size, graph.constant([0]))
-        return str(graph.op("MatMul", asked, graph.op("Transpose", known, perm=[1, 0])))
-    if isinstance(score, Additive):
-        keys = graph.input("keys", ["N", "S", model.width])
-        query = graph.op("Unsqueeze", graph.linear(score.query_part, asked), graph.constant([2]))
-        met = graph.op("Tanh", graph.op("Add", query, graph.op("Unsqueeze", keys, graph.constant([1]))))
-        return str(graph.op("Squeeze", graph.linear(score.vector, met), graph.constant([3])))
-    if isinstance(score, Cosine):
-        asked = normalised(graph, asked)
-    if isinstance(score, ScaledDot):
-        asked = graph.op("Div", asked, graph.constant(math.sqrt(model.width)))
-    return str(graph.op("MatMul", asked, graph.input("keys", ["N", model.width, "S"])))
-
-
-def window(graph: Graph, kind: Everywhere, asked: str, mask: str) -> tuple[str, str]:
-    """The mask (N, R/N or 1, S) of where each row may look, and what its weights are multiplied by, "" for nothing."""
-    if not isinstance(kind, LocalMonotonic | LocalPredictive):
-        return mask, ""
-    places = graph.places(graph.size(mask, 2))
-    if isinstance(kind, LocalMonotonic):
-        center = graph.op("Cast", graph.input("position", [1], TensorProto.INT64), to=TensorProto.FLOAT)
-        return near(graph, graph.op("Sub", places, center), kind.reach, mask), ""
-    inner, outer = cast(nn.Linear, kind.predict[0]), cast(nn.Linear, kind.predict[2])
-    share = graph.op("Sigmoid", graph.linear(outer, graph.op("Tanh", graph.linear(inner, asked))))  # (N, R/N, 1)
-    length = graph.op("ReduceSum", mask, graph.constant([2]), keepdims=1)
-    apart = graph.op("Sub", places, graph.op("Mul", length, share))  # (N, R/N, S)
-    squared = graph.op("Mul", apart, apart)
-    bell = graph.op("Exp", graph.op("Mul", squared, graph.constant(-0.5 / (kind.reach / 2) ** 2)))
-    return near(graph, apart, kind.reach, mask), bell
-
-
-def near(graph: Graph, apart: str, reach: int, mask: str) -> str:
-    """The mask where nothing is further away than the reach."""
-    inside = graph.op("LessOrEqual", graph.op("Abs", apart), graph.constant(float(reach)))
-    return str(graph.op("Mul", mask, graph.op("Cast", inside, to=TensorProto.FLOAT)))
+    return str(graph.op("Transpose", graph.parameter(layer.weight), perm=[1, 0]))

@@ -1,7 +1,8 @@
-"""Whether an exported model is still the same model: measured on sentence pairs, not believed.
+"""Whether an exported model is still the same model: measured on pairs, not believed.
 
-In full precision every token must be as likely as before, and every greedy translation the same, but where two tokens
-were all but equally likely. Rounded weights are other numbers: there the translations must be as good as before.
+In full precision every token must be as likely as before, and every greedy output the same, but where two tokens were
+all but equally likely. Rounded weights are other numbers: there the outputs must be as good as before. A source is
+whatever the models read, each in its own way.
 """
 
 from collections.abc import Iterator, Sequence
@@ -47,7 +48,7 @@ class Proof:
     """What was measured."""
 
     log_probability: float  # the largest difference of any token's
-    same: int  # greedy translations that are equal,
+    same: int  # greedy outputs that are equal,
     near: int  # or part where two tokens were all but equally likely,
     sentences: int  # of so many
     quality: Quality | None  # of rounded weights
@@ -68,7 +69,7 @@ class Proof:
         excused = f" ({self.near} more where two tokens were all but equally likely)" if self.near else ""
         return (
             f"log-probabilities differ by up to {self.log_probability:.1g}, and {others} of {self.sentences} greedy "
-            f"translations are others{excused}"
+            f"outputs are others{excused}"
         )
 
     def bleu(self) -> str:
@@ -86,8 +87,8 @@ class Proof:
 
 
 def prove(before: Translator, after: Translator, pairs: Pairs, *, rounded: bool) -> Proof:
-    """Compare a model with its export on sentence pairs; of rounded weights the quality counts."""
-    sources = [source for source, _ in pairs[:SENTENCES]]
+    """Compare a model with its export on pairs; of rounded weights the quality counts."""
+    sources = [*dict.fromkeys(source for source, _ in pairs)][:SENTENCES]  # a picture may have many captions
     both = zip(before.translate(sources, beam=1), after.translate(sources, beam=1), strict=True)
     verdicts = [likeness(before, *each) for each in both]
     return Proof(
@@ -101,22 +102,25 @@ def prove(before: Translator, after: Translator, pairs: Pairs, *, rounded: bool)
 
 def largest_difference(before: Translator, after: Translator, pairs: Pairs) -> float:
     """Of the log-probability of any token of the references."""
-    parts = list(fitting(before, after, pairs))
-    scores = (each.engine.log_probabilities(parts) for each in (before, after))
+    models = before, after
+    parts = list(fitting(models, pairs))
+    scores = (each.engine.log_probabilities([own[n] for own in parts]) for n, each in enumerate(models))
     return max((float(numpy.abs(one - other).max()) for one, other in zip(*scores, strict=True)), default=0.0)
 
 
-def fitting(before: Translator, after: Translator, pairs: Pairs) -> Iterator[Spoken]:
-    """Pairs that both models have places for, as they are read and written."""
+def fitting(models: Sequence[Translator], pairs: Pairs) -> Iterator[tuple[Spoken, ...]]:
+    """Pairs that all models have places for, as each reads and writes them."""
     for source, target in pairs:
-        for part in Passage.of(source, target, before.bundle.tokenizers).parts:
-            places = min(each.places or len(part.target) + 2 for each in (before, after))
-            if len(part.source) <= min(before.limit, after.limit) and len(part.target) + 1 < places:
-                yield part._replace(target=(*part.target, END))
+        parts = [Passage.of(source, target, each.bundle.tokenizers).parts for each in models]
+        for own in zip(*parts, strict=True):
+            written = (*own[0].target, END)
+            has_places = all(each.places is None or len(written) < each.places for each in models)
+            if has_places and all(len(part.source) <= each.limit for part, each in zip(own, models, strict=True)):
+                yield tuple(part._replace(target=written) for part in own)
 
 
 def likeness(before: Translator, one: Translation, other: Translation) -> str:
-    """Whether two greedy translations are the same, or part at a near tie, or are others."""
+    """Whether two greedy outputs are the same, or part at a near tie, or are others."""
     pairs = [each for each in zip_longest(one.parts, other.parts) if each[0] != each[1]]
     if all(None not in each and same(*each) for each in pairs):
         return "same"
