@@ -8,7 +8,7 @@ import pytest
 import uvicorn
 
 from serving import wait_for
-from softgaze.serve.protocol import PatientProtocol
+from softgaze.serve.protocol import LARGEST, PatientProtocol
 
 
 class Hurried(PatientProtocol):
@@ -48,3 +48,25 @@ def test_who_asks_is_answered_and_then_has_to_ask_again(address):
                 heard += client.recv(1000)
         client.sendall(b"GET / HTTP/1.1\r\n")
         assert client.recv(100) == b""
+
+
+@pytest.mark.parametrize(
+    "begun",
+    [b"GET / HTTP/1.1\r\nX: ", b"GET /", b"GET / HTTP/1.1\r\n" + b"X: y\r\n" * 9000],
+    ids=["value", "path", "many"],
+)
+def test_a_head_without_an_end_is_refused(address, begun):
+    with socket.create_connection(address, timeout=60) as client:
+        client.sendall(begun.ljust(LARGEST + 1, b"a"))
+        assert client.recv(1000).startswith(b"HTTP/1.1 400 ")
+
+
+def test_a_large_body_is_no_head(address):
+    body = b"a" * (3 * LARGEST)
+    with socket.create_connection(address, timeout=60) as client:
+        for _ in range(2):
+            client.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
+            heard = b""
+            while not heard.endswith(b"hi"):
+                heard += client.recv(1000)
+            assert heard.startswith(b"HTTP/1.1 200 ")

@@ -1,22 +1,43 @@
-"""HTTP as uvicorn speaks it, with two more promises: no request that arrived is lost, and nobody arrives for ever."""
+"""HTTP as uvicorn speaks it, and more: no request that arrived is lost, nobody arrives for ever, no head is endless."""
 
 import asyncio
 from typing import Any
 
-from uvicorn.protocols.http.h11_impl import H11Protocol
+from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
+LARGEST = 1 << 16  # bytes of a head, which its parser keeps until it is whole
 LINGER = 0.5  # seconds that a connection without a request stays open when the server is about to end
 
 
-class PatientProtocol(H11Protocol):
+class PatientProtocol(HttpToolsProtocol):
     """One connection."""
 
     patience = 20.0  # seconds for the head of a request
+
+    head: int | None = 0  # bytes that came of one, None where it is whole
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client that connects has to say something."""
         super().connection_made(transport)
         self.loop.call_later(self.patience, self.hang_up_if_silent, self.requests_begun())
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes; a head that goes on and on is refused."""
+        super().data_received(data)
+        if self.head is not None:
+            self.head += len(data)
+            if self.head > LARGEST and not self.transport.is_closing():
+                self.send_400_response("the head of the request is too large")
+
+    def on_message_begin(self) -> None:
+        """A head begins."""
+        self.head = 0
+        super().on_message_begin()
+
+    def on_headers_complete(self) -> None:
+        """And ends."""
+        self.head = None
+        super().on_headers_complete()
 
     def on_response_complete(self) -> None:
         """And again after each answer; one that is silent is sent away by uvicorn, sooner."""
