@@ -14,7 +14,7 @@ def manual(description: dict[str, Any]) -> str:
     parts = [f"<h1>{html.escape(title)}</h1>", f"<p>{html.escape(description['info']['description'])}</p>"]
     parts += operations(description)
     parts.append('<p><a href="/spec">/spec</a> is the same in the words of OpenAPI.</p>')
-    return document(title, "<main>" + "\n".join(parts) + "</main>")
+    return document(title, "<main>" + "\n".join(parts) + "</main>", styles=("manual.css",))
 
 
 def operations(description: dict[str, Any]) -> Iterator[str]:
@@ -79,6 +79,6 @@ def kind(schema: dict[str, Any], schemas: dict[str, Any]) -> str:
 
 def about(name: str, field: dict[str, Any], schema: dict[str, Any]) -> str:
     """What a field means, and what it is if nobody says."""
-    default = f" [{json.dumps(field['default'])}]" if field.get("default") is not None else ""
-    needed = "required. " if name in schema.get("required", []) and "default" not in field else ""
-    return f"{needed}{field.get('description', '')}{default}"
+    default = f"Default {json.dumps(field['default'])}." if field.get("default") is not None else ""
+    needed = "Required." if name in schema.get("required", []) and "default" not in field else ""
+    return " ".join(filter(None, (needed, field.get("description", ""), default)))
