@@ -2,8 +2,9 @@
 
 `python -m benchmarks.load [MODEL]` (`make load`) starts two servers of the same model, one that translates texts of
 many requests together and one that takes each alone, and loads them in turn, so that their ratio is of one machine and
-one hour. `--minutes 10` then loads the first one for that long, to see whether its memory grows. Without MODEL, the
-model of `softgaze quickstart` is used, and made if it is not there. `/health` is asked all the time.
+one hour. `--minutes 10` then loads the first one for that long, after a quarter of it to warm up, to see whether its
+memory grows. Without MODEL, the model of `softgaze quickstart` is used, and made if it is not there. `/health` is asked
+all the time.
 """
 
 import argparse
@@ -213,7 +214,7 @@ def row(name: str, every: Sequence[Seen]) -> str:
         f"{1000 * sum(seen.worked for seen in every) / max(len(seconds), 1):,.1f}",
         f"{1000 * median(seconds):,.0f}",
         f"{1000 * at(seconds, 0.99):,.0f}",
-        f"{1000 * at(health, 0.99):,.0f} / {1000 * health[-1]:,.0f}",
+        " / ".join(f"{1000 * value:,.0f}" for value in (median(health), at(health, 0.99), health[-1])),
         f"{sum(sum(seen.statuses.values()) for seen in every):,}",
         f"{sum(seen.errors for seen in every)}",
     ]
@@ -231,7 +232,7 @@ HEADINGS = (
     "CPU ms a text",
     "p50 ms",
     "p99 ms",
-    "/health ms: p99 / most",
+    "/health ms: p50 / p99 / most",
     "requests",
     "errors",
 )
@@ -278,6 +279,7 @@ def main() -> None:
                 rounds[name].append(loaded(server, given.seconds))
         print(circumstances("load"), "", table(rounds), sep="\n")
         if given.minutes:
+            loaded(together, 60 * given.minutes / 4)  # until the allocator has met batches of every size
             before = together.memory
             seen = loaded(together, 60 * given.minutes)
             grown = f"{before:,.0f} MB → {together.memory:,.0f} MB ({together.memory / before - 1:+.1%})"
