@@ -1,11 +1,13 @@
 """Connections that say nothing, or not enough."""
 
 import asyncio
+import gc
 import socket
 import threading
 
 import pytest
 import uvicorn
+from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
 from serving import wait_for
 from softgaze.serve.protocol import LARGEST, PatientProtocol
@@ -70,3 +72,14 @@ def test_a_large_body_is_no_head(address):
             while not heard.endswith(b"hi"):
                 heard += client.recv(1000)
             assert heard.startswith(b"HTTP/1.1 200 ")
+
+
+def test_a_request_that_was_answered_is_let_go(address):
+    with socket.create_connection(address, timeout=60) as client:
+        for _ in range(20):
+            client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
+            heard = b""
+            while not heard.endswith(b"hi"):
+                heard += client.recv(1000)
+        gc.collect()
+        assert sum(type(each) is RequestResponseCycle for each in gc.get_objects()) < 5

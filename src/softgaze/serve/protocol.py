@@ -15,11 +15,12 @@ class PatientProtocol(HttpToolsProtocol):
     patience = 20.0  # seconds for the head of a request
 
     head: int | None = 0  # bytes that came of one, None where it is whole
+    silence: asyncio.TimerHandle | None = None  # what ends it
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client that connects has to say something."""
         super().connection_made(transport)
-        self.loop.call_later(self.patience, self.hang_up_if_silent, self.requests_begun())
+        self.wait(self.patience)
 
     def data_received(self, data: bytes) -> None:
         """Some bytes; a head that goes on and on is refused."""
@@ -43,7 +44,19 @@ class PatientProtocol(HttpToolsProtocol):
         """And again after each answer; one that is silent is sent away by uvicorn, sooner."""
         super().on_response_complete()
         if not self.transport.is_closing():
-            self.loop.call_later(self.patience + self.timeout_keep_alive, self.hang_up_if_silent, self.requests_begun())
+            self.wait(self.patience + self.timeout_keep_alive)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Nothing is waited for any more."""
+        if self.silence is not None:
+            self.silence.cancel()
+        super().connection_lost(exc)
+
+    def wait(self, seconds: float) -> None:
+        """So long for a request to begin. A connection has one clock: each holds a whole request until it ends."""
+        if self.silence is not None:
+            self.silence.cancel()
+        self.silence = self.loop.call_later(seconds, self.hang_up_if_silent, self.requests_begun())
 
     def requests_begun(self) -> Any:
         """What changes with the next request."""
