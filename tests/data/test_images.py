@@ -291,11 +291,11 @@ def test_the_middle_of_a_flat_photo_stays_flat(tmp_path: Path) -> None:
 # -------------------------------------------------------------------------------------------------------------- pillow
 
 
-def test_without_pillow_the_extra_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_pillow_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write_image(tmp_path / "a.png", photo())
     monkeypatch.setitem(sys.modules, "PIL", None)
     for use in (lambda: read_image(tmp_path / "a.png"), lambda: write_image(tmp_path / "b.png", photo())):
-        with pytest.raises(ResourceError, match=r"pip install 'softgaze\[vision\]'"):
+        with pytest.raises(ResourceError, match="pip install pillow"):
             use()
 
 

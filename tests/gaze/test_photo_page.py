@@ -225,6 +225,7 @@ def test_hostile_words_are_only_text(open_page):
     assert page.inner_text("h1") == HOSTILE
     word(page, 0).click()
     page.locator("#as-text summary").click()
+    page.locator("#as-text tbody tr").first.wait_for()  # it is written when the browser tells that it was opened
     assert page.locator("#as-text tbody tr").count() == len(HOSTILE.split()) + 2
     assert page.locator("img").count() == 0
 
