@@ -305,7 +305,7 @@ class Translator:
         ahead: bool = False,
         **options: Unpack[Options],
     ) -> Iterator[Translation]:
-        """Translate a stream: one translation for each line, in order, with no more than `window` lines in memory.
+        """Translate a stream: one translation for each line, in order, read `window` lines at a time.
 
         With `ahead` the engine may begin the next windows before this one is done, as many as keep its workers busy:
         for lines that are all there, since whoever sends lines only after an answer would wait for ever. Where a line

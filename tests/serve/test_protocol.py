@@ -34,6 +34,14 @@ def address():
     thread.join()
 
 
+def answer_to(client):
+    """All of it."""
+    heard = b""
+    while not heard.endswith(b"hi"):
+        heard += client.recv(1000)
+    return heard
+
+
 @pytest.mark.parametrize("said", [b"", b"GET / HTTP/1.1\r\nHost: a\r\nX: "], ids=["nothing", "half a head"])
 def test_who_never_asks_is_sent_away(address, said):
     with socket.create_connection(address, timeout=60) as client:
@@ -45,9 +53,7 @@ def test_who_asks_is_answered_and_then_has_to_ask_again(address):
     with socket.create_connection(address, timeout=60) as client:
         for _ in range(2):
             client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-            heard = b""
-            while not heard.endswith(b"hi"):
-                heard += client.recv(1000)
+            answer_to(client)
         client.sendall(b"GET / HTTP/1.1\r\n")
         assert client.recv(100) == b""
 
@@ -68,18 +74,13 @@ def test_a_large_body_is_no_head(address):
     with socket.create_connection(address, timeout=60) as client:
         for _ in range(2):
             client.sendall(b"POST / HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n%s" % (len(body), body))
-            heard = b""
-            while not heard.endswith(b"hi"):
-                heard += client.recv(1000)
-            assert heard.startswith(b"HTTP/1.1 200 ")
+            assert answer_to(client).startswith(b"HTTP/1.1 200 ")
 
 
 def test_a_request_that_was_answered_is_let_go(address):
     with socket.create_connection(address, timeout=60) as client:
         for _ in range(20):
             client.sendall(b"GET / HTTP/1.1\r\nHost: a\r\n\r\n")
-            heard = b""
-            while not heard.endswith(b"hi"):
-                heard += client.recv(1000)
+            answer_to(client)
         gc.collect()
         assert sum(type(each) is RequestResponseCycle for each in gc.get_objects()) < 5

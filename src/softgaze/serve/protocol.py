@@ -13,14 +13,13 @@ class PatientProtocol(HttpToolsProtocol):
     """One connection."""
 
     patience = 20.0  # seconds for the head of a request
-
     head: int | None = 0  # bytes that came of one, None where it is whole
-    silence: asyncio.TimerHandle | None = None  # what ends it
+    silence: asyncio.TimerHandle | None = None  # the clock that ends it
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         """A client that connects has to say something."""
         super().connection_made(transport)
-        self.wait(self.patience)
+        self.expect_request(self.patience)
 
     def data_received(self, data: bytes) -> None:
         """Some bytes; a head that goes on and on is refused."""
@@ -44,7 +43,7 @@ class PatientProtocol(HttpToolsProtocol):
         """And again after each answer; one that is silent is sent away by uvicorn, sooner."""
         super().on_response_complete()
         if not self.transport.is_closing():
-            self.wait(self.patience + self.timeout_keep_alive)
+            self.expect_request(self.patience + self.timeout_keep_alive)
 
     def connection_lost(self, exc: Exception | None) -> None:
         """Nothing is waited for any more."""
@@ -52,8 +51,8 @@ class PatientProtocol(HttpToolsProtocol):
             self.silence.cancel()
         super().connection_lost(exc)
 
-    def wait(self, seconds: float) -> None:
-        """So long for a request to begin. A connection has one clock: each holds a whole request until it ends."""
+    def expect_request(self, seconds: float) -> None:
+        """Within so many seconds. A connection has one clock: each holds a whole request until it ends."""
         if self.silence is not None:
             self.silence.cancel()
         self.silence = self.loop.call_later(seconds, self.hang_up_if_silent, self.requests_begun())
