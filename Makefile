@@ -45,7 +45,7 @@ check: setup-dev            ## format, lint, types, tests: what CI runs
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
-	$(BIN)/python -m pytest
+	$(BIN)/python -m pytest -n logical --maxprocesses 4 --dist loadfile
 
 test: check            ## from a fresh clone: set up, then check
 
@@ -63,7 +63,7 @@ docs: setup-dev            ## run the guide, draw its figures again, and build t
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs . build/site
 
 soak: setup-dev            ## the long form of the fault tests: 250 kills an arch, 200 damaged files of a kind; hours
-	SOFTGAZE_SOAK=1 $(BIN)/python -m pytest tests/faults tests/training/test_kill.py
+	SOFTGAZE_SOAK=1 $(BIN)/python -m pytest -rP tests/faults tests/training/test_kill.py
 
 bench: setup            ## training and decoding speed beside the peers (BENCH=, BENCH_DECODING= for options)
 	$(BIN)/python -m benchmarks.training $(BENCH)

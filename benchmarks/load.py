@@ -104,7 +104,8 @@ class Client:
 async def load(url: str, texts: Sequence[str], languages: tuple[str, str], clients: int, seconds: float) -> Seen:
     """So many clients, each with one request at a time, for so long."""
     seen = Seen()
-    with ProcessPoolExecutor(1, get_context("spawn")) as apart:
+    # A session of its own: what watches a server does not wait behind the load for its turn on the same cores.
+    with ProcessPoolExecutor(1, get_context("spawn"), initializer=os.setsid) as apart:
         apart.submit(bool).result()  # it has started
         begun = time.perf_counter()
         health = asyncio.wrap_future(apart.submit(watch, url, seconds))

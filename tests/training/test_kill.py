@@ -6,6 +6,7 @@ the newest checkpoint, and the model of the run. The short form runs here; `make
 
 import os
 import random
+import shutil
 import signal
 import subprocess
 import sys
@@ -20,6 +21,7 @@ from softgaze.gaze.film import read_film
 from softgaze.training.checkpoint import newest_checkpoint
 
 KILLS = times(5, 250)
+ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
 SLOW = {"SOFTGAZE_SLOW_WRITES": "0.01"}
 
 ALSO = {"transformer": [], "rnn-luong": ["--film", "--guided", "train.links"]}  # learning from links, on film
@@ -38,36 +40,40 @@ def command(directory, arch, out):
 
 
 @pytest.mark.parametrize("arch", SMALL)
-def test_killed_is_not_killed(tmp_path, monkeypatch, arch):
+def test_killed_is_not_killed(tmp_path, monkeypatch, record_property, arch):
     write_links(write_corpus(tmp_path)[0])
     monkeypatch.chdir(tmp_path)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1"}
-    subprocess.run(command(tmp_path, arch, tmp_path / "straight"), env=environment, check=True, capture_output=True)
-    dice, killed = random.Random(arch), 0
-    for _ in range(20 * KILLS):
-        process = subprocess.Popen(
-            command(tmp_path, arch, tmp_path / "killed"),
-            env={**environment, **(SLOW if killed < KILLS else {})},
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        if killed < KILLS:
-            wait_for_training(process)
-            time.sleep(dice.uniform(0, 0.5))
-            process.send_signal(signal.SIGKILL)
+    straight, again = tmp_path / "straight", tmp_path / "killed"
+    subprocess.run(command(tmp_path, arch, straight), env=ENVIRONMENT, check=True, capture_output=True)
+    dice, killed, trainings = random.Random(arch), 0, 0
+    while killed < KILLS:  # one training ends after some: then another
+        shutil.rmtree(again, ignore_errors=True)
+        kills = train_and_kill(command(tmp_path, arch, again), again, dice, KILLS - killed)
+        assert kills, "the training was too quick to be killed"
+        killed, trainings = killed + kills, trainings + 1
+        assert (straight / "model.safetensors").read_bytes() == (again / "model.safetensors").read_bytes()
+        if "--film" in ALSO[arch]:
+            films = [read_film(each) for each in (straight, again)]
+            assert [each.step for each in films[1]] == [*range(0, 61, 10)]
+            assert [each.text for each in films[0]] == [each.text for each in films[1]]
+    record_property("kills", killed)
+    print(f"{arch}: {killed} kills in {trainings} trainings")
+
+
+def train_and_kill(training, run, dice, most):
+    """How often a training was killed, at most, until it came to its end."""
+    for killed in range(most):
+        process = subprocess.Popen(training, env={**ENVIRONMENT, **SLOW}, stderr=subprocess.PIPE, text=True)
+        wait_for_training(process)
+        time.sleep(dice.uniform(0, 0.5))
+        process.send_signal(signal.SIGKILL)
         process.communicate()
-        killed += process.returncode == -signal.SIGKILL
-        check_whole(tmp_path / "killed")
+        check_whole(run)
         if process.returncode == 0:
-            break
-    assert process.returncode == 0
-    assert killed >= min(KILLS, 3)
-    straight, again = ((tmp_path / name / "model.safetensors").read_bytes() for name in ("straight", "killed"))
-    assert straight == again
-    if "--film" in ALSO[arch]:
-        films = [read_film(tmp_path / name) for name in ("straight", "killed")]
-        assert [each.step for each in films[1]] == [*range(0, 61, 10)]
-        assert [each.text for each in films[0]] == [each.text for each in films[1]]
+            return killed
+        assert process.returncode == -signal.SIGKILL
+    subprocess.run(training, env=ENVIRONMENT, check=True, capture_output=True)
+    return most
 
 
 def check_whole(run):

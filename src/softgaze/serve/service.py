@@ -1,7 +1,6 @@
 """What all addresses of a server share: the models, the queue, the keys, the counts. Knows no API."""
 
 import asyncio
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -21,7 +20,6 @@ from softgaze.serve.shelf import Model, Shelf, threads_for
 from softgaze.serve.store import Store
 
 AUTO = "auto"
-SWITCH = 0.0005  # seconds a thread may keep others from running Python: answers should not wait for those that compute
 
 
 class Gone(Exception):  # noqa: N818
@@ -39,7 +37,6 @@ class Service:
         self.metrics = Metrics(shared if settings.workers > 1 else None)
         self.store = Store(shared / "files", 60 * settings.keep_files)
         threads = settings.threads or threads_for(shelf.models, settings.workers)
-        sys.setswitchinterval(SWITCH)
         self.batcher = behind_others(
             lambda: Batcher(threads, settings.window / 1000, settings.batch, settings.queue, self.metrics)
         )
