@@ -57,7 +57,7 @@ def test_killed_is_not_killed(tmp_path, monkeypatch, record_property, arch):
             assert [each.step for each in films[1]] == [*range(0, 61, 10)]
             assert [each.text for each in films[0]] == [each.text for each in films[1]]
     record_property("kills", killed)
-    print(f"{arch}: {killed} kills in {trainings} trainings")
+    print(f"{arch}: {killed} kills in {trainings} training(s)")
 
 
 def train_and_kill(training, run, dice, most):
