@@ -21,7 +21,9 @@ ASKED = [signal.SIGTERM, signal.SIGINT, signal.SIGUSR1]
 def test_asked_at_random_it_saves_and_says_so(tmp_path, number):
     write_corpus(tmp_path)
     run = tmp_path / "run"
-    arguments = command(tmp_path, run, "--set=validation.save_every=1000", "--set=budget.patience=100000", steps=100_000)
+    arguments = command(
+        tmp_path, run, "--set=validation.save_every=1000", "--set=budget.patience=100000", steps=100_000
+    )
     dice, before = random.Random(number), -1
     for _ in range(times(2, 20)):
         others = computed()
