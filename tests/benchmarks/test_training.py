@@ -97,9 +97,8 @@ def test_the_whole_way_from_the_command_line_to_the_page(tmp_path: Path, monkeyp
         text[0],
         "--target",
         text[1],
-        "--peers",
-        "sockeye",
-        "eole",
+        *("--cases", "transformer tiny", "rnn-luong"),
+        *("--peers", "sockeye", "eole"),
         "--out",
         str(tmp_path / "r"),
     ]
