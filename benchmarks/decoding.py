@@ -1,13 +1,14 @@
 """Decoding speed of softgaze and its peers: same pieces, same sizes and, where it can be, the same weights, in turns.
 
-    python -m benchmarks.decoding
-    python -m benchmarks.decoding --source train.en --target train.de --rounds 5 --sentences 1000
+    python -m benchmarks.decoding            the quick form: random weights, a beam of 5, three minutes
+    python -m benchmarks.decoding --trained pre post --source train.en --target train.de --rounds 5 --sentences 1000
     python -m benchmarks.decoding --models runs/pre runs/post --text test.en --rounds 5 --sentences 1000
 
-A Transformer is trained first (or `--models` names some that were), and everybody gets its weights, each in its own
-format: a peer must write greedily what ours writes before it is timed. RNNs differ too much for that: they have weights
-drawn at random, and everybody writes as many tokens for each sentence. Every run is a process of its own, timed from
-ids (or pieces) to ids, models loaded and warm. Contenders take turns, and what is reported is the ratio within a round.
+With `--trained` a Transformer is trained first (or `--models` names some that were), and everybody gets its weights,
+each in its own format: a peer must write greedily what ours writes before it is timed. RNNs differ too much for that:
+they have weights drawn at random, and everybody writes as many tokens for each sentence. Every run is a process of its
+own, timed from ids (or pieces) to ids, models loaded and warm. Contenders take turns, and what is reported is the
+ratio within a round.
 """
 
 import argparse
@@ -376,12 +377,12 @@ def arguments() -> argparse.Namespace:
     parser.add_argument(
         "--text", type=Path, help="sentences for trained models; those held out in training unless given"
     )
-    parser.add_argument("--trained", nargs="*", choices=["pre", "post"], default=["pre", "post"], help="kinds to train")
-    parser.add_argument("--minutes", type=float, default=0.5, help="how long each is trained")
-    parser.add_argument("--cases", nargs="*", choices=["transformer tiny", "rnn-luong"], default=["rnn-luong"])
+    parser.add_argument("--trained", nargs="*", choices=["pre", "post"], default=[], help="kinds to train")
+    parser.add_argument("--minutes", type=float, default=5, help="how long each is trained")
+    parser.add_argument("--cases", nargs="*", choices=["transformer tiny", "rnn-luong"], default=["transformer tiny"])
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
-    parser.add_argument("--beams", nargs="+", type=int, default=[5, 1])
-    parser.add_argument("--settings", nargs="+", choices=["large", "alone"], default=["large", "alone"])
+    parser.add_argument("--beams", nargs="+", type=int, default=[5])
+    parser.add_argument("--settings", nargs="+", choices=["large", "alone"], default=["large"])
     parser.add_argument("--rounds", type=int, default=2)
     parser.add_argument("--sentences", type=int, default=100)
     parser.add_argument("--length", type=int, default=15, help="tokens of each sentence, with random weights")
