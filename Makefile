@@ -62,7 +62,7 @@ docs: setup-dev            ## run the guide, draw its figures again, and build t
 	$(BIN)/python -m docs.chapters
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs . build/site
 
-soak: setup-dev            ## the long form of the fault tests: 250 kills an arch, 200 damaged files of a kind; hours
+soak: setup-dev            ## the long form of the fault tests: 250 kills an arch, 200 damaged files of a kind; an hour or two
 	SOFTGAZE_SOAK=1 $(BIN)/python -m pytest -rP tests/faults tests/training/test_kill.py
 
 bench: setup            ## training and decoding speed beside the peers (BENCH=, BENCH_DECODING= for options)
