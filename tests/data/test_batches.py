@@ -74,3 +74,11 @@ def test_sorting_saves_padding(shards):
     sorted_batches = [batch.pairs for batch in islice(Batches(shards, 400, seed=1).starting(0), 150)]
     anyhow = numpy.array_split(numpy.arange(len(shards)), 150)
     assert padding_share(shards, sorted_batches) < 0.75 * padding_share(shards, anyhow)
+
+
+def test_pictures_of_one_size_are_not_sorted_by_their_captions(tmp_path):
+    sizes = numpy.random.default_rng(0).integers(1, 16, 640)
+    write_shards(tmp_path / "new", (([5] * 16, [6] * int(size)) for size in sizes), 100)
+    pictures = Shards(tmp_path / "new")
+    means = [pictures.lengths(batch.pairs)[:, 1].mean() for batch in islice(Batches(pictures, 512, 1).starting(0), 20)]
+    assert numpy.std(means) < 2 * sizes.std() / 32**0.5

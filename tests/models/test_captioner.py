@@ -5,8 +5,10 @@ import torch
 
 import checks
 from checks import SMALL, VECTORS, VOCABULARY, same
+from softgaze.attention import padding_mask
 from softgaze.errors import UsageError
 from softgaze.models import Source, build
+from softgaze.models.eyes import Convolutions
 
 FRAMES = SMALL["captioner"]
 CASES = {
@@ -66,6 +68,26 @@ def test_what_a_cnn_sees_at_a_patch_is_what_lies_around_it():
     # Norms of groups are over the whole picture, so only their small effect is left far away.
     moved = (model.encode(source).values - model.encode(source._replace(values=changed)).values).norm(dim=-1)[0]
     assert moved[0] > 4 * moved[-1]
+
+
+def test_what_a_cnn_sees_is_not_moved():
+    """As much of a patch comes from its left as from its right, whatever the weights: mirrored, it sees the mirror."""
+    torch.manual_seed(0)
+    eyes = Convolutions(3 * 8**2, 16, 1, 2, 0.0).eval()
+    with torch.no_grad():
+        for layer in (each for each in eyes.modules() if isinstance(each, torch.nn.Conv2d)):
+            layer.weight.copy_((layer.weight + layer.weight.flip(-1)) / 2)
+        eyes.places.project.weight.zero_()
+    picture = torch.randint(0, 256, (1, 3, 32, 32), dtype=torch.uint8)
+    real = padding_mask(torch.tensor([16]), 16)
+    seen, mirrored = (eyes(patches_of(each), real).unflatten(1, (4, 4)) for each in (picture, picture.flip(-1)))
+    same(seen.flip(2), mirrored, within=1e-5)
+
+
+def patches_of(picture: torch.Tensor) -> torch.Tensor:
+    """(1, 3, 32, 32) -> (1, 16, 192): patches of 8 × 8 in reading order, colours last."""
+    cells = picture.unfold(2, 8, 8).unfold(3, 8, 8)  # (1, 3, 4, 4, 8, 8)
+    return cells.permute(0, 2, 3, 4, 5, 1).reshape(1, 16, 192)
 
 
 def test_self_attention_among_patches_can_be_watched():

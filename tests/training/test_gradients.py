@@ -4,12 +4,13 @@ import pytest
 import torch
 from torch import nn
 
-from softgaze.config import TrainingSettings
+from softgaze.config import Config, TrainingSettings
 from softgaze.data.batches import Batch
 from softgaze.data.shards import Shards, write_shards
-from softgaze.models import build
+from softgaze.models import Source, build
 from softgaze.training.gradients import Amount, Gradients, draws_its_own_noise, halves, total, using_threads
-from softgaze.training.loss import collate, summed_loss
+from softgaze.training.loop import make_optimiser
+from softgaze.training.loss import Pairs, collate, summed_loss
 
 CPU = torch.device("cpu")
 ARCHS = ["rnn", "rnn-luong", "rnn-bahdanau", "conv", "transformer"]
@@ -114,3 +115,20 @@ def test_stacked_rnns_take_turns_and_still_follow_the_seed(shards):
     assert not draws_its_own_noise(model)
     assert Gradients(model, TrainingSettings(), CPU).pool is None
     assert draws_its_own_noise(nn.Sequential(nn.GRU(4, 4, 2)))
+
+
+def test_convolutions_learn_from_their_own_gradients():
+    """Gradients of a convolution lie in memory otherwise than its weights, and a fused optimiser reads in order."""
+    draw = torch.Generator().manual_seed(0)
+    values = torch.randint(0, 256, (2, 16, 48), dtype=torch.uint8, generator=draw)
+    pairs = Pairs(Source(values, torch.tensor([16, 16])), torch.tensor([[1, 5], [1, 6]]), torch.tensor([[5, 2]] * 2), 4)
+    torch.manual_seed(0)
+    options = {"width": 16, "layers": 1, "encoder_layers": 1, "heads": 2, "dropout": 0.0}
+    ours, plain = (build("captioner", source_vocabulary=48, target_vocabulary=9, **options).train() for _ in range(2))
+    plain.load_state_dict(ours.state_dict())
+    Gradients(ours, TrainingSettings(label_smoothing=0.0), CPU).add([pairs], Amount.of([pairs]), 1, 0)
+    make_optimiser(ours, Config()).step()
+    (summed_loss(plain, pairs, 0.0) / pairs.tokens).backward()
+    torch.optim.AdamW(plain.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0).step()
+    for one, other in zip(ours.parameters(), plain.parameters(), strict=True):
+        torch.testing.assert_close(one, other)

@@ -11,15 +11,16 @@ if TYPE_CHECKING:
     from softgaze.evaluation.pointing import Pointed
     from softgaze.translator import Translation
 
-PICTURES, STEPS, SHOWN = 10_000, 1500, 3
+PICTURES, STEPS, SHOWN = 10_000, 1200, 3
 
-# 64 pictures an update, of 8 × 8 patches: what learnt fastest in short trials (docs/log.md), not yet tuned to the end.
+# 64 pictures an update, of 8 × 8 patches; what did not help is in docs/log.md.
 MODEL = {"decoder": "rnn", "encoder": "cnn", "width": 128, "dropout": 0.0}
 TRAINING = {
     "batch_tokens": 4096,
     "learning_rate": 2e-3,
     "warmup": 150,
     "schedule": "cosine",
+    "weight_decay": 0.1,
     "label_smoothing": 0.0,
     "average": 0,
 }

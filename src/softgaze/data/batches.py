@@ -89,12 +89,23 @@ class Batches:
         places = numpy.arange(start, min(start + self.pool_size(), len(self.shards)))
         pairs = shuffled(places, len(self.shards), hash_key(self.seed, epoch))
         lengths = self.shards.lengths(pairs)
-        order = numpy.lexsort((lengths[:, 0], lengths[:, 1], lengths.max(axis=1)))
+        order = by_length(lengths)
         pairs, longest = pairs[order], lengths.max(axis=1)[order]
         edges = cut_by_budget(longest, self.tokens)
         batches = numpy.split(pairs, edges)
         mixer = numpy.random.default_rng([self.seed, epoch, pool])
         return [batches[number] for number in mixer.permutation(len(batches))]
+
+
+def by_length(lengths: Array) -> Array:
+    """An order of pairs of `lengths` (N, 2) that pads little when it is cut into batches.
+
+    Sources of one length, as pictures are, stay mixed: each batch would have captions of one kind of scene only.
+    """
+    longest = lengths.max(axis=1)
+    if (lengths[:, 0] == longest[0]).all():
+        return numpy.arange(len(lengths))
+    return numpy.lexsort((lengths[:, 0], lengths[:, 1], longest))
 
 
 def cut_by_budget(longest: Array, tokens: int) -> list[int]:

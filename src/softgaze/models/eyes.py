@@ -21,6 +21,7 @@ from softgaze.models.transformer import EncoderLayer, FeedForward, PreNorm
 from softgaze.positions import Sinusoidal
 
 WAVES = 4  # lengths of the waves that say where a patch is: the picture's double side, its side, a half, a quarter
+HALVING = 4  # pixels that become one: an odd number would shift the picture by half a pixel, at each halving more
 GROUPS = 8  # of channels that are normed together
 KERNEL = 5  # frames that a layer of `Frames` sees at once
 
@@ -53,7 +54,7 @@ class Convolutions(nn.Module):
         # Half of the width is a quarter of the work, and pixels that stand for a patch are many.
         channels = [COLOURS, *(in_groups(width >> (halvings - number)) for number in range(halvings))]
         self.halvings = nn.ModuleList(
-            nn.Conv2d(before, after, 3, stride=2, padding=1) for before, after in pairwise(channels)
+            nn.Conv2d(before, after, HALVING, stride=2, padding=1) for before, after in pairwise(channels)
         )
         self.norms = nn.ModuleList(nn.GroupNorm(GROUPS, after) for after in channels[1:])
         self.layers = nn.ModuleList(Residual(channels[-1]) for _ in range(layers))

@@ -121,7 +121,17 @@ class Gradients:
         """Add to what is there."""
         for parameter, gradient in zip(self.parameters, gradients, strict=True):
             if gradient is not None:
-                parameter.grad = gradient if parameter.grad is None else parameter.grad.add_(gradient)
+                parameter.grad = (
+                    laid_out(gradient, parameter) if parameter.grad is None else parameter.grad.add_(gradient)
+                )
+
+
+def laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:
+    """With its numbers in memory where the parameter has them: the fused optimiser reads both from first to last.
+
+    A convolution over channels that lie last gives gradients that lie so too.
+    """
+    return gradient if gradient.stride() == parameter.stride() else torch.empty_like(parameter).copy_(gradient)
 
 
 def total(losses: Iterable[Losses]) -> Losses:

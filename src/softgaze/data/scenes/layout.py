@@ -7,7 +7,7 @@ from itertools import product
 
 from softgaze.data.scenes.lexicon import COLOURS, SHAPES, SIZES, Colour, Shape, Size
 from softgaze.data.scenes.things import Scene, Thing
-from softgaze.data.squares import owner
+from softgaze.data.squares import sparing_owner
 
 Kind = tuple[Colour, Shape]
 
@@ -23,7 +23,7 @@ _PAPER = range(232, 256)
 def kinds(*splits: str) -> tuple[Kind, ...]:
     """Every colour with every shape that one of the splits owns."""
     square = product(enumerate(COLOURS), enumerate(SHAPES))
-    return tuple((colour, shape) for (row, colour), (column, shape) in square if owner(row, column) in splits)
+    return tuple((colour, shape) for (row, colour), (column, shape) in square if sparing_owner(row, column) in splits)
 
 
 def compose(dice: random.Random, split: str) -> Scene:

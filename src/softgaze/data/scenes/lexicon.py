@@ -50,4 +50,4 @@ SHAPES = (
     Shape("ring", "고리"),
     Shape("moon", "초승달"),
 )
-SIZES = (Size("small", "작은", 0.10), Size("", "", 0.145), Size("big", "큰", 0.20))
+SIZES = (Size("small", "작은", 0.115), Size("", "", 0.155), Size("big", "큰", 0.205))

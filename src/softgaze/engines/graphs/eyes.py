@@ -61,7 +61,7 @@ def convolutions(graph: Graph, eyes: Convolutions, items: Items) -> str:
 
 
 def same(graph: Graph, layer: nn.Conv2d, picture: str) -> str:
-    """A convolution of 3 × 3 with a border of zeros."""
+    """A convolution with a border of zeros, one pixel wide."""
     return graph.convolution(layer, picture, [1, 1, 1, 1])
 
 
