@@ -1,18 +1,22 @@
 """Pretrained networks: frozen they are a way of reading, tuned they are a part of the model. Nothing is downloaded."""
 
-import sys
-from types import ModuleType, SimpleNamespace
+import json
+import shutil
 
 import numpy
 import pytest
 import torch
-from torch import nn
 
+import softgaze
+from albums import SMALL as SMALL_ALBUM
+from albums import small, write_pictures
 from softgaze.backbones import Shape, backbone, bright, shape_of, side_of, whole
+from softgaze.data.album import Album
 from softgaze.data.images import write_image
 from softgaze.data.readers import Pictures, Seen, load_reader, picture_reader
 from softgaze.errors import DataError
 from softgaze.models import Source, build
+from softgaze.training import train
 
 SMALL = {"width": 16, "layers": 1, "encoder_layers": 1, "heads": 2, "dropout": 0.0}
 
@@ -73,59 +77,96 @@ def test_a_tuned_network_is_a_part_of_the_model_and_a_frozen_one_is_not(photo):
     assert not any("network" in name for name, _ in frozen.named_parameters())
 
 
-# --- Hugging Face, by a stand-in --------------------------------------------------------------------------------
+# --- Hugging Face -----------------------------------------------------------------------------------------------
+
+SIZES = {"hidden_size": 8, "num_hidden_layers": 1, "num_attention_heads": 2, "intermediate_size": 16}
+VISION = {**SIZES, "image_size": 16, "patch_size": 4}
+TEXT = {**SIZES, "vocab_size": 9, "max_position_embeddings": 4, "bos_token_id": 1, "eos_token_id": 2, "pad_token_id": 0}
 
 
-class Vision(nn.Module):
-    """A vision Transformer's outside: a class token, then a vector for each patch."""
+def vision(kind: str):
+    """A real network with random weights."""
+    import transformers
 
-    config = SimpleNamespace(image_size=8, patch_size=4, hidden_size=3)
-
-    def forward(self, pixel_values):
-        patches = nn.functional.avg_pool2d(pixel_values, 4).flatten(2).transpose(1, 2)
-        return SimpleNamespace(last_hidden_state=torch.cat([torch.full_like(patches[:, :1], 99.0), patches], 1))
-
-
-@pytest.fixture
-def hugging_face(tmp_path, monkeypatch):
-    module, asked = ModuleType("transformers"), []
-
-    def opener(found):
-        def from_pretrained(path, **options):
-            asked.append((path, options))
-            return found
-
-        return SimpleNamespace(from_pretrained=from_pretrained)
-
-    module.AutoModel, module.AutoConfig = opener(Vision()), opener(Vision.config)
-    module.__spec__ = SimpleNamespace()
-    monkeypatch.setitem(sys.modules, "transformers", module)
-    return str(tmp_path), asked
+    torch.manual_seed(1)
+    settings = {"text_config": TEXT, "vision_config": VISION} if kind == "CLIP" else VISION
+    return getattr(transformers, f"{kind}Model")(getattr(transformers, f"{kind}Config")(**settings)).eval()
 
 
+@pytest.fixture(scope="module", params=["ViT", "Dinov2", "CLIP"])
+def hugging_face(request, tmp_path_factory):
+    place = tmp_path_factory.mktemp(request.param)
+    network = vision(request.param)
+    network.save_pretrained(place)
+    return str(place), getattr(network, "vision_model", network)
+
+
+@torch.no_grad()
 def test_a_vision_transformer_is_read_from_its_directory(hugging_face):
-    path, asked = hugging_face
-    assert shape_of(path) == Shape(8, 4, 3)
-    found = backbone(path).of_patches(torch.full((1, 4, 48), 255, dtype=torch.uint8))
-    assert found.tolist() == [[[1.0] * 3] * 4]  # without the token of the class
-    assert all(options["local_files_only"] for _, options in asked)
-    assert asked[-1][1]["use_safetensors"]
+    path, network = hugging_face
+    assert shape_of(path) == Shape(16, 4, 8)
+    patches = torch.randint(0, 256, (2, 16, 48), dtype=torch.uint8)
+    states = network(pixel_values=whole(bright(patches))).last_hidden_state
+    assert torch.equal(backbone(path).of_patches(patches), states[:, 1:])  # without the token of the class
 
 
-def test_its_reader_comes_back_without_asking_the_network(hugging_face, tmp_path):
-    path, asked = hugging_face
-    reader = Seen.by(path)
+@torch.no_grad()
+def test_it_sees_colours_as_it_was_trained_to(hugging_face, tmp_path):
+    path, network = hugging_face
+    shutil.copytree(path, tmp_path / "copy")
+    means = {"image_mean": [0.4, 0.5, 0.6], "image_std": [0.2, 0.25, 0.3]}
+    (tmp_path / "copy" / "preprocessor_config.json").write_text(json.dumps(means))
+    patches = torch.randint(0, 256, (2, 16, 48), dtype=torch.uint8)
+    mean, deviation = (torch.tensor(each)[:, None, None] for each in means.values())
+    states = network(pixel_values=(whole(patches) / 255 - mean) / deviation).last_hidden_state
+    torch.testing.assert_close(backbone(str(tmp_path / "copy")).of_patches(patches), states[:, 1:])
+
+
+@pytest.mark.parametrize("said", ["no JSON", "[]", "{}", '{"image_mean": 1, "image_std": 1}'])
+def test_settings_of_colours_that_cannot_be_read_are_one_line(tmp_path, said):
+    vision("ViT").save_pretrained(tmp_path)
+    (tmp_path / "preprocessor_config.json").write_text(said)
+    with pytest.raises(DataError, match="does not say image_mean and image_std") as caught:
+        backbone(str(tmp_path))
+    assert "\n" not in str(caught.value)
+
+
+def test_weights_are_never_read_from_a_pickle(tmp_path):
+    network = vision("ViT")
+    network.config.save_pretrained(tmp_path)
+    torch.save(network.state_dict(), tmp_path / "pytorch_model.bin")
+    with pytest.raises(DataError, match="cannot be read as a Hugging Face model") as caught:
+        backbone(str(tmp_path))
+    assert "\n" not in str(caught.value)
+
+
+def test_its_reader_comes_back_without_reading_the_network(tmp_path):
+    vision("ViT").save_pretrained(tmp_path / "network")
+    reader = Seen.by(str(tmp_path / "network"))
     (tmp_path / reader.file).write_bytes(reader.model)
-    asked.clear()
-    assert len(load_reader(tmp_path / reader.file)) == 3
-    assert not asked
+    shutil.rmtree(tmp_path / "network")
+    assert len(load_reader(tmp_path / reader.file)) == 8
 
 
-def test_a_model_that_does_not_say_its_shape_is_refused(hugging_face, monkeypatch):
-    monkeypatch.setattr(Vision, "config", SimpleNamespace(hidden_size=3))
-    sys.modules["transformers"].AutoConfig = SimpleNamespace(from_pretrained=lambda path, **options: Vision.config)
+def test_a_captioner_learns_from_what_it_sees(tmp_path):
+    """From pictures to captions, frozen and tuned."""
+    vision("ViT").save_pretrained(tmp_path / "network")
+    for frozen in (True, False):
+        options = {"encoder": str(tmp_path / "network"), "frozen": frozen}
+        reader = picture_reader(options["encoder"], frozen, None)
+        folder = tmp_path / f"frozen-{frozen}"
+        album = Album.of(folder / "images", write_pictures(folder, 6), reader, lambda error: None)
+        train(small(model={"options": {**SMALL_ALBUM, **options}}), album, None, folder / "run")
+        found = softgaze.load(folder / "run").translate(str(folder / "images" / "000.png"), max_length=4)
+        assert found.attention is None or found.attention.grid == (4, 4)
+
+
+def test_a_model_that_does_not_say_its_shape_is_refused(tmp_path):
+    import transformers
+
+    transformers.BertConfig().save_pretrained(tmp_path)
     with pytest.raises(DataError, match="is it a vision Transformer"):
-        shape_of(hugging_face[0])
+        shape_of(str(tmp_path))
 
 
 def test_a_name_that_is_nothing_is_one_line():

@@ -4,8 +4,10 @@
 vision model, for which `transformers` must be installed. Nothing is ever downloaded.
 """
 
+import json
 import math
 from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
@@ -128,7 +130,32 @@ def hugging_face_shape(path: Path) -> Shape:
 def hugging_face(path: Path) -> Backbone:
     """A vision Transformer, from its directory."""
     shape, network = hugging_face_shape(path), opened(path, "AutoModel", use_safetensors=True)  # never a pickle
-    return Backbone(str(path), getattr(network, "vision_model", network), shape, last_patches)
+    return Backbone(str(path), getattr(network, "vision_model", network), shape, partial(last_patches, usual(path)))
+
+
+class Usual(NamedTuple):
+    """The mean and the deviation of each colour in the pictures a network was trained on, between 0 and 1."""
+
+    mean: tuple[float, ...] = (0.5,) * COLOURS
+    deviation: tuple[float, ...] = (0.5,) * COLOURS
+
+    def scaled(self, pictures: Tensor) -> Tensor:
+        """Pictures of numbers from −1 to 1, as the network expects them."""
+        mean, deviation = (pictures.new_tensor(each)[:, None, None] for each in self)
+        return ((pictures + 1) / 2 - mean) / deviation
+
+
+def usual(path: Path) -> Usual:
+    """As the settings beside a network say, if they do."""
+    try:
+        settings = json.loads((path / "preprocessor_config.json").read_text(encoding="utf-8"))
+        if not settings.get("do_normalize", True):
+            return Usual((0.0,) * COLOURS, (1.0,) * COLOURS)
+        return Usual(*(tuple(float(each) for each in settings[name]) for name in ("image_mean", "image_std")))
+    except FileNotFoundError:
+        return Usual()
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DataError(f"{path}: preprocessor_config.json does not say image_mean and image_std") from error
 
 
 def opened(path: Path, kind: str, **options: Any) -> Any:
@@ -138,14 +165,15 @@ def opened(path: Path, kind: str, **options: Any) -> Any:
     need("transformers", "transformers")
     import transformers
 
+    transformers.utils.logging.disable_progress_bar()
     try:
         return getattr(transformers, kind).from_pretrained(str(path), local_files_only=True, **options)
     except (OSError, ValueError) as error:
         raise DataError(f"{path}: cannot be read as a Hugging Face model: {' '.join(str(error).split())}") from error
 
 
-def last_patches(network: Any, pictures: Tensor) -> Tensor:
+def last_patches(colours: Usual, network: Any, pictures: Tensor) -> Tensor:
     """The last hidden state without what stands before the patches, such as a token for the class."""
-    states: Tensor = network(pixel_values=pictures).last_hidden_state
+    states: Tensor = network(pixel_values=colours.scaled(pictures)).last_hidden_state
     patches = (pictures.shape[2] // network.config.patch_size) ** 2
     return states[:, -patches:]
