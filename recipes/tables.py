@@ -113,8 +113,8 @@ def by_length(results: Results, words: Words, picture: str) -> str:
     total = f"{sum(each['sentences'] for each in buckets):,}"
     lines.append((words["all"], total, *(length_cell(model, own, None) for model, own in known.items())))
     table = rows([*words["lengths"], *(f"`{model}`" for model in known)], lines)
-    [signature] = {own["bands"]["signatures"]["bleu"] for own in known.values() if "against" in own}
-    return f"![{words['picture']}]({picture})\n\n{table}\n{words['note'].format(baseline=name)} `{signature}`\n"
+    note = words["note"].format(baseline=name)
+    return f"![{words['picture']}]({picture})\n\n{table}\n{note} `{signature(known)}`\n"
 
 
 def label(bucket: dict[str, Any]) -> str:
@@ -172,12 +172,17 @@ def picture_path(recipe: str) -> Path:
 
 def picture(recipe: str) -> str | None:
     """BLEU against length, a line for each model."""
+    known = {model: found["lengths"] for model, found in read(recipe).items() if "lengths" in found}
     curves = [
-        Curve(model, tuple(point(model, each) for each in found["lengths"]["by_length"]))
-        for model, found in read(recipe).items()
-        if "lengths" in found
+        Curve(model, tuple(point(model, each) for each in lengths["by_length"])) for model, lengths in known.items()
     ]
-    return length_chart({"bleu": curves}) + "\n" if curves else None
+    signatures = {"bleu": signature(known)} if known else {}
+    return length_chart({"bleu": curves}, signatures=signatures) + "\n" if known else None
+
+
+def signature(known: Results) -> str:
+    """Of BLEU; where systems were compared, it says how often was drawn."""
+    return max((own["bands"]["signatures"]["bleu"] for own in known.values()), key=len)
 
 
 def point(model: str, bucket: dict[str, Any]) -> Point:
