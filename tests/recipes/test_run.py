@@ -14,8 +14,7 @@ import typer
 import yaml
 
 from corpora import SMALL, write_corpus
-from recipes import lengths, tables
-from recipes import run as running
+from recipes import tables
 from softgaze.cli import app
 from softgaze.config import read_config, resolve, validated
 from softgaze.models import build
@@ -62,53 +61,6 @@ def test_a_recipe_is_trained_scored_and_written_down_once(place):
     again = json.loads((place / "toy/results.json").read_text())
     assert again["rnn-luong"]["bleu"] == results["rnn-luong"]["bleu"]
     assert again["transformer"] == results["transformer"]
-
-
-@pytest.fixture
-def say_lengths(place, monkeypatch):
-    """`python -m recipes.lengths` among the recipes of this test."""
-    monkeypatch.setattr(running, "HERE", place)
-    monkeypatch.setattr(tables, "HERE", place)
-    monkeypatch.setattr(tables, "ROOT", place)
-    monkeypatch.chdir(place)
-    (place / "docs/pictures").mkdir(parents=True, exist_ok=True)
-
-    def said(out):
-        monkeypatch.setattr(sys, "argv", ["lengths", "toy", "--data", "data", "--out", out])
-        lengths.main()
-
-    return said
-
-
-def test_models_are_compared_by_length_and_documents_show_it(place, say_lengths):
-    done = run(place, "toy", "--data", "data", "--out", "compared")
-    assert done.returncode == 0, done.stderr
-    asked = ["results", "lengths", "differences"]
-    (place / "README.md").write_text("\n".join(f"<!-- {each}: toy -->\n<!-- end of {each} -->\n" for each in asked))
-    say_lengths("compared")
-    results = json.loads((place / "toy/results.json").read_text())
-    first, other = results["transformer"], results["rnn-luong"]
-    assert "against" not in first["lengths"]
-    [against] = other["lengths"]["against"]
-    found = against["difference"]["bleu"]
-    assert against["name"] == "transformer"
-    assert found["score"] == pytest.approx(other["bleu"] - first["bleu"], abs=1e-3)
-    assert 0 < found["bootstrap_p"] <= 1 >= found["randomisation_p"] > 0
-    assert sum(each["sentences"] for each in first["lengths"]["by_length"]) == 5
-    assert len(against["by_length"]) == len(first["lengths"]["by_length"])
-    shown = (place / "README.md").read_text()
-    assert "![BLEU of each model" in shown
-    assert "`rnn-luong` − `transformer`" in shown
-    assert "rnn-luong" in (place / "docs/pictures/toy-by-length.svg").read_text()
-
-
-@pytest.mark.parametrize("change", ["results.json", "rnn-luong.test.txt"])
-def test_lengths_of_other_translations_than_were_scored_are_refused(place, say_lengths, change):
-    assert run(place, "toy", "--data", "data", "--out", "changed").returncode == 0
-    references = (place / "data/test.de").read_text()
-    (place / "changed" / change).write_text("{}" if change == "results.json" else references)
-    with pytest.raises(SystemExit, match=r"run recipes/run\.py first|run it again"):
-        say_lengths("changed")
 
 
 @pytest.mark.parametrize(
