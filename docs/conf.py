@@ -20,7 +20,7 @@ project, author, copyright = "softgaze", "The softgaze developers", "The softgaz
 version = release = softgaze.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "README"
-include_patterns = ["README.md", "README.ko.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/**"]
+include_patterns = ["README.md", "README.ko.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/**", "recipes/*/README.md"]
 exclude_patterns = ["docs/pictures"]
 
 html_theme = "furo"
@@ -47,6 +47,7 @@ maximum_signature_line_length = 100
 PARTS = {
     "Guide": ["docs/guide/index", "docs/guide/[0-9]*"],
     "안내서": ["README.ko", f"{KOREAN}/index", f"{KOREAN}/[0-9]*"],
+    "Recipes": ["recipes/*/README"],
     "Reference": [f"{REFERENCE}/index"],
     "Project": [
         "docs/design",

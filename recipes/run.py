@@ -30,6 +30,7 @@ class Recipe:
         self.place, self.out = HERE / name, out
         said = yaml.safe_load((self.place / "recipe.yaml").read_text(encoding="utf-8"))
         self.models: list[str] = said["models"]
+        self.baseline = self.models[0]  # what the others are compared with
         self.files = {part: [data / each for each in said[part]] for part in ("train", "dev", "test")}
         missing = [str(path) for paths in self.files.values() for path in paths if not path.exists()]
         if missing:

@@ -131,6 +131,8 @@ def test_reports_are_written(test_set, other, tmp_path):
     assert "other.de" in page
     assert ElementTree.fromstring(chart).tag.endswith("svg")
     assert json.loads(record) == printed
+    for signature in printed["bands"]["signatures"].values():
+        assert all(signature in text for text in (page, chart))
 
 
 @pytest.fixture

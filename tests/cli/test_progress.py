@@ -87,7 +87,10 @@ def test_samples_are_set_apart(capsys):
     ]
 
 
-@pytest.mark.parametrize(("metric", "best", "words"), [("bleu", 31.25, "bleu 31.25"), ("loss", -2.5, "loss 2.50")])
+@pytest.mark.parametrize(
+    ("metric", "best", "words"),
+    [("bleu", 31.25, "bleu 31.25"), ("loss", -2.5, "loss 2.50"), ("bleu", -0.0066, "bleu 0.00")],
+)
 def test_the_last_line_gives_the_score_as_people_know_it(metric, best, words):
     assert final_line(ENDED | {"metric": metric, "best": best}).endswith(f"best {words}")
 

@@ -19,7 +19,7 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`]+)`")
 IMAGE = re.compile(r"!\[[^]]*\]\([^)]*\)")
 LINK = re.compile(r"\]\(([^)#:]+)[^)]*\)")
-RESULTS = re.compile(r"<!-- results: ([\w-]+) -->.*?<!-- end of results -->", re.DOTALL)
+RESULTS = re.compile(r"<!-- (\w+): ([\w-]+) -->.*?<!-- end of \1 -->", re.DOTALL)
 TABLE_ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
 
 pages = pytest.mark.parametrize(("korean", "english"), KOREAN.items(), ids=[page.name for page in KOREAN])

@@ -118,6 +118,18 @@ def test_one_far_too_long_sentence_does_not_squeeze_the_rest():
     assert max(across for across, _ in places(of(drawn(long), "polyline")[0])) > 300
 
 
+def test_a_chart_that_stands_alone_tells_its_signatures_below_everything_else():
+    curves = {"bleu": [curve("rnn", [50, 40])]}
+    plain, signed = (
+        ElementTree.fromstring(length_chart(curves, signatures=own)) for own in (None, {"bleu": "nrefs:1|tok:13a"})
+    )
+    *above, last = signed.iter(SPACE + "text")
+    assert words(plain) == [each.text for each in above]
+    assert last.text == "BLEU nrefs:1|tok:13a"
+    lowest = max(float(each.get("y")) for each in above)
+    assert lowest + LABEL <= float(last.get("y")) < float(signed.get("height"))
+
+
 def test_nothing_to_draw_is_refused():
     with pytest.raises(ValueError, match="nothing to draw"):
         length_chart({"bleu": [Curve("a", ())]})

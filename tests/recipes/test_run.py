@@ -1,6 +1,8 @@
 """A recipe is run as a person would run it, on a small corpus."""
 
 import json
+import re
+import shlex
 import shutil
 import subprocess
 import sys
@@ -8,9 +10,12 @@ from pathlib import Path
 
 import pytest
 import torch
+import typer
 import yaml
 
 from corpora import SMALL, write_corpus
+from recipes import tables
+from softgaze.cli import app
 from softgaze.config import read_config, resolve, validated
 from softgaze.models import build
 
@@ -80,6 +85,16 @@ def test_every_model_of_a_recipe_can_be_built(path):
         with torch.device("meta"):
             sizes = {"source_vocabulary": 500, "target_vocabulary": 500}
             assert build(settings.arch, settings.size, **sizes, **settings.options)
+
+
+@pytest.mark.parametrize("recipe", tables.recipes())
+def test_every_recipe_has_a_page_whose_commands_lack_nothing(recipe):
+    page = (RECIPES / recipe / "README.md").read_text(encoding="utf-8")
+    assert f"python recipes/run.py {recipe} --data DIR --out runs/" in page
+    program = typer.main.get_command(app)
+    for line in re.findall(r"^(?:torchrun .* -m )?softgaze (.*)$", page, re.MULTILINE):
+        name, *arguments = shlex.split(line, comments=True)
+        program.commands[name].make_context(name, arguments)
 
 
 def test_the_paper_s_models_have_the_paper_s_settings():

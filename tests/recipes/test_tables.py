@@ -6,31 +6,121 @@ import pytest
 
 from recipes import tables
 
+FOUND = {
+    "bleu": 36.957,
+    "chrf": 60.0,
+    "lower_cased": {"bleu": 37.5, "signature": "nrefs:1|case:lc"},
+    "signatures": {"bleu": "nrefs:1|case:mixed", "chrf": "nrefs:1|chrF2"},
+    "training": {"parameters": 2284032, "minutes": 59.8},
+    "date": "2026-01-02",
+    "commit": "0123456789abcdef",
+    "machine": "a computer",
+}
+ASKS = "# Toy\n\n<!-- {0}: toy -->\nold\n<!-- end of {0} -->\n\nafter\n"
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A recipe whose results a test writes down."""
+    monkeypatch.setattr(tables, "HERE", tmp_path)
+    (tmp_path / "toy").mkdir()
+    (tmp_path / "toy/recipe.yaml").write_text("models: [rnn, transformer]\n")
+    return lambda results: (tmp_path / "toy/results.json").write_text(json.dumps(results))
+
+
+def asked(what, name="page.md"):
+    """A document that asks for one thing, filled; filling it again changes nothing."""
+    path = tables.ROOT / name
+    after = tables.filled(ASKS.format(what), path)
+    assert "\nold\n" not in after
+    assert after.endswith(f"<!-- end of {what} -->\n\nafter\n")
+    assert tables.filled(after, path) == after
+    return after
+
 
 @pytest.mark.parametrize("path", tables.documents(), ids=lambda path: str(path.relative_to(tables.ROOT)))
 def test_every_document_quotes_the_results_as_they_are(path):
     text = path.read_text(encoding="utf-8")
-    assert tables.filled(text) == text
+    assert tables.filled(text, path) == text
 
 
-def test_a_table_has_a_row_for_each_model_and_its_figures(tmp_path, monkeypatch):
-    monkeypatch.setattr(tables, "HERE", tmp_path)
-    found = {
-        "bleu": 36.957,
-        "chrf": 60.0,
-        "lower_cased": {"bleu": 37.5, "signature": "nrefs:1|case:lc"},
-        "signatures": {"bleu": "nrefs:1|case:mixed", "chrf": "nrefs:1|chrF2"},
-        "training": {"parameters": 2284032, "minutes": 59.8},
-        "date": "2026-01-02",
-        "commit": "0123456789abcdef",
-        "machine": "a computer",
-    }
-    (tmp_path / "toy").mkdir()
-    (tmp_path / "toy/results.json").write_text(json.dumps({"transformer": found}))
-    before = "# Toy\n\n<!-- results: toy -->\nold\n<!-- end of results -->\n\nafter\n"
-    after = tables.filled(before)
+@pytest.mark.parametrize("recipe", tables.recipes())
+def test_every_picture_shows_the_results_as_they_are(recipe):
+    path = tables.picture_path(recipe)
+    assert (path.read_text(encoding="utf-8") if path.exists() else None) == tables.picture(recipe)
+
+
+def test_a_table_has_a_row_for_each_model_and_its_figures(toy):
+    toy({"transformer": FOUND, "rnn": {**FOUND, "bleu": 30.0, "commit": None}})
+    after = asked("results")
     assert "| `transformer` | 2,284,032 | 60 | 36.96 | 37.50 | 60.00 |" in after
+    assert after.index("| `rnn` | 2,284,032 | 60 | 30.00") < after.index("| `transformer`")  # as the recipe has them
     assert "2026-01-02, commit 0123456, a computer" in after
-    assert "old" not in after
-    assert after.endswith("<!-- end of results -->\n\nafter\n")
-    assert tables.filled(after) == after
+
+
+@pytest.mark.parametrize("what", ["results", "lengths", "differences"])
+def test_what_was_not_measured_is_said_to_be_missing(what, toy):
+    assert "Not measured yet." in asked(what)
+    assert "아직 재지 않았어요." in asked(what, "docs/guide/ko/page.md")
+    if what != "results":
+        toy({"transformer": FOUND})
+        assert "Not measured yet." in asked(what)
+        assert tables.picture("toy") is None
+
+
+def found_by_length(name, score, *against):
+    """Two buckets of one model, with how it differs from others."""
+    estimate = {"score": score, "low": score - 1, "high": score + 1}
+    both = {"bleu": estimate, "chrf": estimate}
+    other = {"score": 5.0, "low": 4.0, "high": 6.0, "bootstrap_p": 0.001, "randomisation_p": 0.0002}
+    luck = {**other, "randomisation_p": 0.06}
+    buckets = [
+        {"low": 4, "high": 10, "sentences": 600, "median_length": 8, "scores": {name: both}},
+        {"low": 11, "high": 11, "sentences": 400, "median_length": 11, "scores": {name: both}},
+    ]
+    return {
+        "bands": {"signatures": {"bleu": "bs:1000"}, "scores": {name: both}},
+        "by_length": buckets,
+        "against": [
+            {
+                "name": each,
+                "difference": {"bleu": other, "chrf": luck},
+                "by_length": [{"bleu": other}, {"bleu": luck}],
+            }
+            for each in against
+        ],
+    }
+
+
+@pytest.fixture
+def measured(toy):
+    """Two models, the second against the first."""
+    rnn, other = found_by_length("rnn", 30.0), found_by_length("transformer", 35.0, "rnn")
+    del rnn["against"]
+    toy({"rnn": {**FOUND, "lengths": rnn}, "transformer": {**FOUND, "lengths": other}})
+
+
+def test_lengths_are_a_picture_and_a_table_that_marks_what_is_no_luck(measured):
+    after = asked("lengths")
+    assert "(docs/pictures/toy-by-length.svg)" in after
+    assert "| 4–10 | 600 | 30.00 | 35.00 (**+5.00**) |" in after
+    assert "| 11 | 400 | 30.00 | 35.00 (+5.00) |" in after
+    assert "| all | 1,000 | 30.00 | 35.00 (**+5.00**) |" in after
+    assert "more than `rnn`" in after
+    assert "`bs:1000`" in after
+    drawn = tables.picture("toy")
+    assert all(f"{name}, 4–10 words: {score}" in drawn for name, score in (("rnn", "30.0"), ("transformer", "35.0")))
+
+
+def test_a_korean_document_has_the_same_figures_in_korean(measured):
+    after = asked("lengths", "docs/guide/ko/page.md")
+    assert "(../../pictures/toy-by-length.svg)" in after
+    assert "| 전체 | 1,000 | 30.00 | 35.00 (**+5.00**) |" in after
+    assert "`rnn`과의 차이" in after
+    assert "| `transformer` | 2,284,032 | 60 |" in asked("results", "README.ko.md")
+
+
+def test_differences_have_both_p_values(measured):
+    after = asked("differences")
+    assert "| `transformer` − `rnn` | BLEU | +5.00 | +4.00 to +6.00 | 0.001 | <0.001 |" in after
+    assert "| `transformer` − `rnn` | chrF | +5.00 | +4.00 to +6.00 | 0.001 | 0.060 |" in after

@@ -373,7 +373,7 @@ def write_report(path: Path, evaluation: "Evaluation", told: dict[str, Any]) -> 
 
     texts = {
         ".json": lambda: json.dumps(told, ensure_ascii=False, indent=2) + "\n",
-        ".svg": lambda: length_chart(evaluation.curves) + "\n",
+        ".svg": lambda: length_chart(evaluation.curves, signatures=evaluation.signatures) + "\n",
         ".html": lambda: evaluation_page(evaluation, facts_of(told)),
     }
     write_text(path, texts[path.suffix.lower()]())

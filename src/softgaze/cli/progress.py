@@ -126,7 +126,8 @@ def losses(update: Update) -> str:
 
 def final_line(facts: dict[str, Any]) -> str:
     """How it ended."""
-    best = -facts["best"] if facts["metric"] == "loss" else facts["best"]  # kept so that higher is better
+    # Kept so that higher is better, and a little below 0 where BLEU is 0.
+    best = -facts["best"] if facts["metric"] == "loss" else max(facts["best"], 0.0)
     waited = f" ({facts['waiting_for_data']:.1%} waiting for data)" if "waiting_for_data" in facts else ""
     return f"done: {facts['step']:,} updates in {facts['minutes']:.1f} min{waited}, best {facts['metric']} {best:.2f}"
 

@@ -48,17 +48,28 @@ class Panel:
         return self.bottom - HEIGHT * (value - low) / (high - low)
 
 
-def length_chart(scores: Mapping[str, Sequence[Curve]], title: str = "Quality against source length") -> str:
-    """An SVG of some curves by each score (bleu, chrf); curves of one name are one system."""
+def length_chart(
+    scores: Mapping[str, Sequence[Curve]],
+    title: str = "Quality against source length",
+    signatures: Mapping[str, str] | None = None,
+) -> str:
+    """An SVG of some curves by each score (bleu, chrf); curves of one name are one system.
+
+    A chart that will stand alone tells the signatures of its scores.
+    """
     if not any(curve.points for curves in scores.values() for curve in curves):
         raise ValueError("there is nothing to draw: no curve has a point")
     panels = lay_out(scores)
     systems = list(dict.fromkeys(curve.name for panel in panels for curve in panel.curves))
     width = LEFT + WIDTH + 34 + max(label_width(panel) for panel in panels)
-    height = panels[-1].bottom + STRIP + 34
+    foot = panels[-1].bottom + STRIP + 24
+    height = foot + 10 + LABEL * len(signatures or ())
     drawn = "".join(draw_panel(panel, systems) for panel in panels)
-    foot = text(LEFT + WIDTH / 2, height - 10, "words of the source sentence", "middle", fill=FAINT, class_="quiet")
-    content = element("g", drawn + foot, font_size=LETTER, fill=INK, class_="length-chart")
+    drawn += text(LEFT + WIDTH / 2, foot, "words of the source sentence", "middle", fill=FAINT, class_="quiet")
+    for number, (score, signature) in enumerate((signatures or {}).items(), start=1):
+        words = f"{TITLES.get(score, score)} {signature}"
+        drawn += text(LEFT, foot + LABEL * number, words, fill=FAINT, class_="quiet", font_size=SMALL - 1)
+    content = element("g", drawn, font_size=LETTER, fill=INK, class_="length-chart")
     return picture(width, height, content, title=title, description=described(panels))
 
 

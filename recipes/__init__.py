@@ -1,0 +1,1 @@
+"""Settings, commands and measured results for known corpora."""
