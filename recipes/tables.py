@@ -182,7 +182,8 @@ def picture(recipe: str) -> str | None:
 
 def signature(known: Results) -> str:
     """Of BLEU; where systems were compared, it says how often was drawn."""
-    return max((own["bands"]["signatures"]["bleu"] for own in known.values()), key=len)
+    every: list[str] = [own["bands"]["signatures"]["bleu"] for own in known.values()]
+    return max(every, key=len)
 
 
 def point(model: str, bucket: dict[str, Any]) -> Point:
