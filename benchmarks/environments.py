@@ -101,10 +101,15 @@ def install(name: str, place: Path, python: Path) -> None:
 
 
 def run(command: list[str]) -> None:
-    """Or say with its last line why not."""
+    """Or say why not."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise UnavailableError(f"cannot be installed: {last_line(done.stderr)}")
+        raise UnavailableError(f"cannot be installed: {reason(done.stderr)}")
+
+
+def reason(said: str) -> str:
+    """Of pip's complaints the first, which names packages; the last only says where to read about such things."""
+    return next((line for line in said.splitlines() if line.startswith("ERROR:")), last_line(said))
 
 
 def last_line(text: str) -> str:

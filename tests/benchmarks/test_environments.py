@@ -61,3 +61,9 @@ def test_a_peer_that_cannot_be_installed_says_why(place, monkeypatch):
     with pytest.raises(UnavailableError, match=r"cannot be installed: .*nowhere"):
         interpreter("lost")
     assert not (place / ".envs/lost/installed.txt").exists()
+
+
+def test_of_several_complaints_the_one_that_names_packages_is_told():
+    said = "WARNING: old\nERROR: Cannot install a and b\nERROR: ResolutionImpossible: for help visit a page\n"
+    assert environments.reason(said) == "ERROR: Cannot install a and b"
+    assert environments.reason("fatal: why\n") == "fatal: why"
