@@ -36,10 +36,11 @@ def wheel(place, name, needs=()):
 
 
 def test_a_peer_is_installed_once_and_without_its_own_requirements(place, monkeypatch):
-    package = wheel(place, "peer", needs=["torch==0.0.1"])  # a pin that no index could satisfy
+    pin = ["torch==0.0.1"]  # that no index could satisfy
+    package = f"{wheel(place, 'peer', pin)} {wheel(place, 'beside', pin)}"
     monkeypatch.setitem(environments.PEERS, "peer", Peer("Peer", package, [wheel(place, "helper")]))
     python = interpreter("peer")
-    asked = [str(python), "-c", "import peer, helper; print(peer.answer)"]
+    asked = [str(python), "-c", "import peer, beside, helper; print(peer.answer)"]
     assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout == "42\n"
 
     monkeypatch.setattr(environments, "install", None)  # would fail if it were called again
