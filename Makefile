@@ -71,8 +71,7 @@ bench: setup            ## training and decoding speed beside the peers (BENCH=,
 
 bench-full: setup            ## the same for every model, longer and more often
 	$(BIN)/python -m benchmarks.training --full $(BENCH)
-	$(BIN)/python -m benchmarks.decoding --trained pre post --cases rnn-luong --beams 5 1 --settings large alone \
-	  --rounds 5 --sentences 1000 $(BENCH_DECODING)
+	$(BIN)/python -m benchmarks.decoding --full --trained pre post --cases rnn-luong $(BENCH_DECODING)
 
 load: setup            ## a server under 32 clients, texts together against one at a time (LOAD= for options: a model, --minutes 10)
 	$(BIN)/python -m benchmarks.load $(LOAD)

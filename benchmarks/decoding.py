@@ -1,8 +1,9 @@
 """Decoding speed of softgaze and its peers: same pieces, same sizes and, where it can be, the same weights, in turns.
 
     python -m benchmarks.decoding            the quick form: random weights, a beam of 5, three minutes
-    python -m benchmarks.decoding --trained pre post --source train.en --target train.de --rounds 5 --sentences 1000
-    python -m benchmarks.decoding --models runs/pre runs/post --text test.en --rounds 5 --sentences 1000
+    python -m benchmarks.decoding --full --trained pre post --source train.en --target train.de
+    python -m benchmarks.decoding --full --models runs/pre --text test.en
+    python -m benchmarks.decoding --full --models runs/pre --text test.en --add --beams 1 --settings alone    one table
 
 With `--trained` a Transformer is trained first (or `--models` names some that were), and everybody gets its weights,
 each in its own format: a peer must write greedily what ours writes before it is timed. RNNs differ too much for that:
@@ -19,7 +20,6 @@ import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from datetime import UTC, datetime
 from hashlib import sha256
 from itertools import product
 from pathlib import Path
@@ -27,20 +27,23 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.environments import UnavailableError
 from benchmarks.peers.decode_job import Orders
-from benchmarks.report import Spread, command, commit, memory
+from benchmarks.report import Spread, command, made, memory
 from benchmarks.training import (
     CASES,
     HERE,
+    PLACES,
     QUICK,
     ROOT,
     WORK,
     Case,
     call,
+    earlier,
     environment_of,
     make_job,
     phrasebook,
     prepare_corpus,
     python_of,
+    settled,
     turns,
 )
 from softgaze.evaluation.machine import processor
@@ -269,10 +272,10 @@ def alike(one: Run, other: Run) -> float:
 
 
 def best_batch(name: str, orders: Orders, sizes: Sequence[int]) -> int:
-    """Each peer in its best setting: a trial on half of the text decides. Ours batch by themselves."""
+    """Each peer in its best setting: a trial on a part of the text decides. Ours batch by themselves."""
     if len(sizes) == 1 or orders.alone or CONTENDERS[name].module == "decode_softgaze":
         return sizes[0]
-    trial = replace(orders, sentences=max(max(sizes), orders.sentences // 2))
+    trial = replace(orders, sentences=max(max(sizes), orders.sentences // 4))
     rates = {size: run(name, replace(trial, batch=size)).get("sentences_per_second", 0) for size in sizes}
     return max(sizes, key=lambda size: rates[size])
 
@@ -309,9 +312,14 @@ def measure(subject: Subject, given: argparse.Namespace) -> list[Run]:
         alone = setting == "alone"
         count = max(1, subject.orders.sentences // 10) if alone else subject.orders.sentences
         orders = replace(subject.orders, beam=beam, alone=alone, sentences=count)
-        facts = {"case": subject.name, "setting": f"beam {beam}, {'one by one' if alone else 'all at once'}"}
+        facts = {"case": subject.name, "setting": setting_name(beam, setting), "sentences": count, "made": made()}
         found += [facts | each for each in run_all(subject, orders, given, dict(broken))]
     return found
+
+
+def setting_name(beam: int, setting: str) -> str:
+    """As the heading of a table says it."""
+    return f"beam {beam}, {'one by one' if setting == 'alone' else 'all at once'}"
 
 
 # --- the report -------------------------------------------------------------------------------------------------
@@ -355,20 +363,40 @@ def document(runs: Sequence[Run], given: argparse.Namespace) -> str:
     ]
     for case, setting in dict.fromkeys((each["case"], each["setting"]) for each in runs):
         own = [each for each in runs if (each["case"], each["setting"]) == (case, setting)]
-        parts += [f"## {case}: {setting}", table(own)]
+        parts += [f"## {case}: {setting}", table(own), effort(own)]
     surroundings = [
         f"Machine: {processor()}, {os.cpu_count()} cores, {memory()}; {given.threads} threads for everybody.",
-        f"Text: {text}; up to {given.sentences} sentences, a tenth of them one by one; {given.rounds} rounds. With "
-        f"random weights {given.length} tokens are written for each.",
-        f"Sorted by length. Peers and the direct CTranslate2 read so many sentences at once as was fastest of "
+        f"Text: {text}, sorted by length. With random weights {given.length} tokens are written for each sentence.",
+        f" Peers and the direct CTranslate2 read so many sentences at once as was fastest of "
         f"{', '.join(map(str, given.batches))}; ours choose.",
-        f"Date: {datetime.now(UTC):%Y-%m-%d}; commit {commit()}.",
-        f"Command: `{command('decoding')}`",
+        f"Last command: `{command('decoding')}`",
     ]
     return "\n\n".join([*parts, "## How, where and when", "\n".join(f"- {line}" for line in surroundings)]) + "\n"
 
 
-def arguments() -> argparse.Namespace:
+def effort(own: Sequence[Run]) -> str:
+    """How much was measured, when, and of which code."""
+    rounds = max(each["round"] for each in own) + 1
+    return f"{own[0]['sentences']:,} sentences; {rounds} rounds; {own[0]['made']}."
+
+
+QUICK_FORM: dict[str, Any] = {
+    "out": WORK / "decoding",
+    "rounds": 2,
+    "sentences": 100,
+    "beams": [5],
+    "settings": ["large"],
+}
+FULL_FORM: dict[str, Any] = {
+    "out": HERE / "decoding",
+    "rounds": 3,
+    "sentences": 1000,
+    "beams": [5, 1],
+    "settings": ["large", "alone"],
+}
+
+
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--source", type=Path, help="text to train on; the built-in phrasebook unless given")
@@ -379,18 +407,24 @@ def arguments() -> argparse.Namespace:
     )
     parser.add_argument("--trained", nargs="*", choices=["pre", "post"], default=[], help="kinds to train")
     parser.add_argument("--minutes", type=float, default=5, help="how long each is trained")
-    parser.add_argument("--cases", nargs="*", choices=["transformer tiny", "rnn-luong"], default=["transformer tiny"])
+    parser.add_argument(
+        "--cases", nargs="*", choices=["transformer tiny", "rnn-luong"], help="models with random weights"
+    )
     parser.add_argument("--contenders", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
-    parser.add_argument("--beams", nargs="+", type=int, default=[5])
-    parser.add_argument("--settings", nargs="+", choices=["large", "alone"], default=["large"])
-    parser.add_argument("--rounds", type=int, default=2)
-    parser.add_argument("--sentences", type=int, default=100)
+    parser.add_argument("--full", action="store_true", help="1,000 sentences, beams 5 and 1, together and one by one")
+    parser.add_argument("--add", action="store_true", help="keep the other tables of an earlier run of this benchmark")
+    parser.add_argument("--beams", nargs="+", type=int)
+    parser.add_argument("--settings", nargs="+", choices=["large", "alone"], help="all at once, or one by one")
+    parser.add_argument("--rounds", type=int, help="how often everybody takes a turn")
+    parser.add_argument("--sentences", type=int, help="to decode at most; a tenth of them one by one")
     parser.add_argument("--length", type=int, default=15, help="tokens of each sentence, with random weights")
     parser.add_argument("--batches", nargs="+", type=int, default=[32, 64, 128], help="sentences at once to try")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=HERE / "decoding")
+    parser.add_argument("--out", type=Path, help=f"stem of the .md and .jsonl to write; {PLACES}")
     parser.add_argument("--make", nargs=4, help=argparse.SUPPRESS)
-    given = parser.parse_args()
+    given = settled(parser.parse_args(words), QUICK_FORM, FULL_FORM)
+    if given.cases is None:
+        given.cases = [] if given.models or given.trained else ["transformer tiny"]
     given.batch_tokens = 4096
     return given
 
@@ -405,10 +439,14 @@ def main() -> None:
     models = given.models or [train(residual, given) for residual in given.trained]
     subjects = [trained_subject(path, given) for path in models]
     subjects += [random_subject(case, given) for case in given.cases]
-    runs = [each for subject in subjects for each in measure(subject, given)]
-    page = document(runs, given)
-    given.out.with_suffix(".md").write_text(page, encoding="utf-8")
-    given.out.with_suffix(".jsonl").write_text("".join(json.dumps(each) + "\n" for each in runs), encoding="utf-8")
+    again = {
+        (subject.name, setting_name(*each)) for subject in subjects for each in product(given.beams, given.settings)
+    }
+    runs = earlier(given.out, again, ("case", "setting")) if given.add else []
+    for subject in subjects:
+        runs += measure(subject, given)
+        given.out.with_suffix(".md").write_text(document(runs, given), encoding="utf-8")
+        given.out.with_suffix(".jsonl").write_text("".join(json.dumps(each) + "\n" for each in runs), encoding="utf-8")
     print(f"wrote {given.out.with_suffix('.md')}")
 
 

@@ -18,7 +18,9 @@ class Peer:
     """What to install, and how it is written."""
 
     label: str
-    package: str | None  # installed without its own requirements, whose pins contradict each other or today's torch
+    package: (
+        str | None
+    )  # in a row; installed without own requirements, whose pins contradict each other or today's torch
     needs: list[str]  # what it really imports when it trains
     archs: tuple[str, ...] = ("transformer",)
     bfloat16: bool = False  # whether it has a bfloat16 for CPUs
@@ -29,13 +31,20 @@ def names(text: str) -> list[str]:
     return text.split()
 
 
+# Hugging Face's datasets, which two peers import, wants an older fsspec than our constraints have: so it is installed
+# like a peer, without its requirements, which stand here.
+DATASETS = "datasets==5.0.1"
+DATASETS_NEEDS = names(
+    "dill<0.4.2 multiprocess<0.70.20 httpx<1.0 xxhash fsspec aiohttp huggingface_hub<2.0 tqdm pyarrow"
+)
 EVERY = ("transformer", "rnn-luong", "rnn-bahdanau")
 PEERS: dict[str, Peer] = {
     "joeynmt": Peer(
         "JoeyNMT",
-        "joeynmt==2.3.0",
-        names(
-            "torch numpy pyyaml sacrebleu sacremoses subword-nmt sentencepiece importlib_metadata tensorboard datasets "
+        f"joeynmt==2.3.0 {DATASETS}",
+        DATASETS_NEEDS
+        + names(
+            "torch numpy pyyaml sacrebleu sacremoses subword-nmt sentencepiece importlib_metadata tensorboard "
             "matplotlib seaborn pandas packaging six wrapt pillow setuptools"
         ),
         EVERY,
@@ -52,11 +61,12 @@ PEERS: dict[str, Peer] = {
     ),
     "eole": Peer(
         "eole",
-        "eole==0.6.4",
-        names(
-            "torch configargparse ctranslate2 fastapi huggingface_hub datasets numpy pandas pyahocorasick pyonmttok "
+        f"eole==0.6.4 {DATASETS}",
+        DATASETS_NEEDS
+        + names(
+            "torch configargparse ctranslate2 fastapi numpy pandas pyahocorasick pyonmttok "
             "pyyaml rapidfuzz rich sacrebleu safetensors sentencepiece six subword-nmt tensorboard tokenizers "
-            "torch-optimi uvicorn waitress pydantic aiohttp requests spacy"
+            "torch-optimi uvicorn waitress pydantic requests spacy"
         ),
         EVERY,
         bfloat16=True,
@@ -97,14 +107,19 @@ def install(name: str, place: Path, python: Path) -> None:
     run([sys.executable, "-m", "venv", "--clear", str(place)])
     run([*pip, *peer.needs])
     if peer.package:
-        run([*pip, "--no-deps", peer.package])
+        run([*pip, "--no-deps", *names(peer.package)])
 
 
 def run(command: list[str]) -> None:
-    """Or say with its last line why not."""
+    """Or say why not."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
-        raise UnavailableError(f"cannot be installed: {last_line(done.stderr)}")
+        raise UnavailableError(f"cannot be installed: {reason(done.stderr)}")
+
+
+def reason(said: str) -> str:
+    """Of pip's complaints the first, which names packages; the last only says where to read about such things."""
+    return next((line for line in said.splitlines() if line.startswith("ERROR:")), last_line(said))
 
 
 def last_line(text: str) -> str:

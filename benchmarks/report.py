@@ -182,7 +182,8 @@ def commit() -> str:
     def git(*words: str) -> str:
         return subprocess.run(["git", *words], cwd=here, capture_output=True, text=True).stdout.strip()
 
-    changed = git("status", "--porcelain", "--untracked-files=no", "--", "../src", ".", ":!results.*")
+    written = [f":!*.{kind}" for kind in ("md", "svg", "json", "jsonl")]  # by a benchmark before this one
+    changed = git("status", "--porcelain", "--untracked-files=no", "--", "../src", ".", *written)
     return (git("rev-parse", "--short", "HEAD") or "unknown") + (" with changes" if changed else "")
 
 

@@ -1,9 +1,10 @@
 """What an exported model costs whoever runs it: time from text to text, time to start, memory, place on the disk.
 
-    python -m benchmarks.shipping --transformer runs/m30k --recurrent runs/luong runs/bahdanau --text test.en
+    python -m benchmarks.shipping --transformer runs/m30k --recurrent runs/luong --text test.en          quick
+    python -m benchmarks.shipping --full --transformer runs/m30k --recurrent runs/luong --text test.en --parts memory
 
-Every figure is of whole processes, the command line that a user types. Contenders take turns, and ratios are taken
-within a round.
+`--parts` measures some of it again; the page keeps what it has of the rest, each part with its own command. Figures are
+of whole processes, the command line that a user types. Contenders take turns, and ratios are taken within a round.
 """
 
 import argparse
@@ -21,7 +22,7 @@ from typing import Any, NamedTuple
 from benchmarks.decoding import ENGINES, make
 from benchmarks.environments import last_line
 from benchmarks.report import Spread, circumstances
-from benchmarks.training import HERE, ROOT, WORK, environment_of
+from benchmarks.training import HERE, PLACES, ROOT, WORK, environment_of, settled
 
 BEAM = 5
 BATCHES = (("32", "examples"), ("64", "examples"), ("128", "examples"), ("1024", "tokens"), ("2048", "tokens"))
@@ -165,18 +166,17 @@ def starting(model: Model, given: argparse.Namespace) -> list[str]:
 # --- memory -----------------------------------------------------------------------------------------------------
 
 
-def memory(model: Model, given: argparse.Namespace) -> list[str]:
-    """The most that is resident while more and more lines are translated; by torch, which is slower, not the most."""
-    lines = ["| model | lines | most memory resident | lines/s | processor seconds |", "|---|--:|--:|--:|--:|"]
-    texts, most = sentences(given), sorted(given.lines)
-    for kind, counts in (("int8", most), ("torch", most[:-1])):
-        for number in counts:
-            done = translated(model[kind], islice(beginnings(texts), number), number, given.threads)
-            rate = number / (done.clock["done"] - done.clock["loaded"])
-            peak = done.clock["peak"] / 2**20
-            lines.append(f"| {kind} | {number:,} | {peak:,.0f} MiB | {rate:,.0f} | {done.processor:,.0f} |")
+def memory(model: Model, kind: str, counts: Sequence[int], given: argparse.Namespace) -> list[str]:
+    """The most that is resident while more and more lines are translated."""
+    lines = ["| lines | most memory resident | lines/s | processor seconds |", "|--:|--:|--:|--:|"]
+    texts = sentences(given)
+    for number in sorted(counts):
+        done = translated(model[kind], islice(beginnings(texts), number), number, given.threads)
+        rate = number / (done.clock["done"] - done.clock["loaded"])
+        peak = done.clock["peak"] / 2**20
+        lines.append(f"| {number:,} | {peak:,.0f} MiB | {rate:,.0f} | {done.processor:,.0f} |")
     said = f"Beginnings of the sentences of {given.text.name}, two to eight words, greedy, from a file to a file."
-    return ["## Memory", said, "\n".join(lines)]
+    return [f"## Memory, {kind}", said, "\n".join(lines)]
 
 
 def beginnings(texts: Sequence[str]) -> Iterator[str]:
@@ -296,25 +296,31 @@ def recurrent(models: Sequence[Model], given: argparse.Namespace) -> list[str]:
 # --- the whole --------------------------------------------------------------------------------------------------
 
 
-def arguments() -> argparse.Namespace:
+QUICK_FORM = {"out": WORK / "shipping", "sentences": 100, "lines": [1_000, 10_000], "rounds": 2}
+FULL_FORM = {"out": HERE / "shipping", "sentences": 1000, "lines": [10_000, 100_000, 1_000_000], "rounds": 7}
+
+
+def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--transformer", type=Path, required=True, metavar="MODEL", help="a trained Transformer")
     parser.add_argument("--recurrent", type=Path, nargs="*", default=[], metavar="MODEL", help="trained RNNs")
     parser.add_argument("--text", type=Path, required=True, help="raw sentences in their language")
     parser.add_argument("--parts", nargs="+", choices=PARTS, default=list(PARTS))
-    parser.add_argument("--sentences", type=int, default=1000)
-    parser.add_argument("--lines", type=int, nargs="+", default=[10_000, 100_000, 1_000_000], help="to measure memory")
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--full", action="store_true", help="1,000 sentences, 7 rounds, memory up to a million lines")
+    parser.add_argument("--sentences", type=int, help="at most")
+    parser.add_argument("--lines", type=int, nargs="+", help="to measure memory; torch gets a tenth of each")
+    parser.add_argument("--rounds", type=int, help="how often everybody takes a turn")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--out", type=Path, default=HERE / "shipping.md")
-    return parser.parse_args()
+    parser.add_argument("--out", type=Path, help=f"stem of the .md and .json to write; {PLACES}")
+    return settled(parser.parse_args(words), QUICK_FORM, FULL_FORM)
 
 
 PARTS: dict[str, Callable[[Model, Sequence[Model], argparse.Namespace], list[str]]] = {
     "throughput": lambda model, others, given: throughput(model, given),
     "starting": lambda model, others, given: starting(model, given),
-    "memory": lambda model, others, given: memory(model, given),
+    "memory": lambda model, others, given: memory(model, "int8", given.lines, given),
+    "torch-memory": lambda model, others, given: memory(model, "torch", [each // 10 for each in given.lines], given),
     "sizes": lambda model, others, given: sizes([model, *others], given),
     "recurrent": lambda model, others, given: recurrent(others, given),
 }
@@ -326,11 +332,20 @@ def main() -> None:
     WORK.mkdir(exist_ok=True)
     model, others = exported(given.transformer), [exported(path) for path in given.recurrent]
     engines = ", ".join(f"{name} {version(name)}" for name in ("ctranslate2", "onnxruntime", "sentencepiece"))
-    parts = ["# What an exported model costs", f"{circumstances('shipping')} {given.threads} threads; {engines}."]
+    about = f"{circumstances('shipping')} {given.threads} threads; {engines}."
     for name in given.parts:
-        parts += PARTS[name](model, others, given)
-        print(*parts[-3:], sep="\n\n", flush=True)
-        given.out.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
+        found = [*PARTS[name](model, others, given), about]
+        print(*found, sep="\n\n", flush=True)
+        keep(given.out, name, found)
+
+
+def keep(stem: Path, name: str, found: list[str]) -> None:
+    """One part, beside what is there of the others; the page has all of them in their order."""
+    data, page = stem.with_suffix(".json"), stem.with_suffix(".md")
+    parts = (json.loads(data.read_text(encoding="utf-8")) if data.exists() else {}) | {name: found}
+    data.write_text(json.dumps(parts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    paragraphs = [text for each in PARTS if each in parts for text in parts[each]]
+    page.write_text("\n\n".join(["# What an exported model costs", *paragraphs]) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

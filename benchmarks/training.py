@@ -3,7 +3,7 @@
     python -m benchmarks.training            the quick form, under ten minutes once the environments exist
     python -m benchmarks.training --full     every case, longer and more often
     python -m benchmarks.training --source train.en --target train.de
-    python -m benchmarks.training --add --cases "transformer base"      beside the cases measured before
+    python -m benchmarks.training --full --add --cases "transformer base"      beside the cases measured before
 
 Every run is a process of its own. Contenders take turns (A B C A B C …), so that a machine that slows down slows all of
 them, and what is reported is the ratio within each round.
@@ -249,11 +249,20 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--add", action="store_true", help="keep the other cases of an earlier run of this benchmark")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batch-tokens", type=int, default=4096)
-    parser.add_argument("--out", type=Path, default=HERE / "results", help="stem of the .md, .svg and .jsonl to write")
+    parser.add_argument("--out", type=Path, help=f"stem of the .md, .svg and .jsonl to write; {PLACES}")
     chosen = parser.parse_args(arguments)
     if (chosen.source is None) != (chosen.target is None):
         parser.error("--source and --target belong together")
-    return chosen
+    return settled(chosen, quick={"out": WORK / "results"}, full={"out": HERE / "results"})
+
+
+PLACES = "else in benchmarks with --full, in benchmarks/work without: a quick table never replaces a full one"
+
+
+def settled(given: argparse.Namespace, quick: dict[str, Any], full: dict[str, Any]) -> argparse.Namespace:
+    """With what was not said: as `--full` has it for the tables that are kept with the code, or short."""
+    said = {name: value for name, value in vars(given).items() if value is not None}
+    return argparse.Namespace(**vars(given) | (full if given.full else quick) | said)
 
 
 def effort_of(arguments: argparse.Namespace) -> Effort:
@@ -263,11 +272,11 @@ def effort_of(arguments: argparse.Namespace) -> Effort:
     return replace(effort, **{name: value for name, value in said.items() if value is not None})
 
 
-def earlier(stem: Path, again: Iterable[str]) -> list[dict[str, Any]]:
-    """The runs that were written down, but for the cases that are measured again."""
+def earlier(stem: Path, again: Iterable[tuple[str, ...]], named: Sequence[str] = ("case",)) -> list[dict[str, Any]]:
+    """The runs that were written down, but for those of the tables (so `named`) that are measured again."""
     path = stem.with_suffix(".jsonl")
     runs = map(json.loads, path.read_text(encoding="utf-8").splitlines() if path.exists() else [])
-    return [run for run in runs if run["case"] not in set(again)]
+    return [run for run in runs if tuple(run[name] for name in named) not in set(again)]
 
 
 def main() -> None:
@@ -285,7 +294,7 @@ def main() -> None:
     peaks = call(own, "benchmarks.operations", ["peak", str(arguments.threads)], arguments.threads)
     hardware = has_bfloat16(torch.device("cpu"))
     names = arguments.cases or (CASES if arguments.full else QUICK_CASES)
-    runs = earlier(arguments.out, names) if arguments.add else []
+    runs = earlier(arguments.out, [(name,) for name in names]) if arguments.add else []
     for name in names:
         job = make_job(CASES[name], corpus, effort, arguments)
         runs += run_case(name, job, contenders, effort, hardware)

@@ -52,6 +52,7 @@ PARTS = {
     "Project": [
         "docs/design",
         "docs/decisions/*",
+        "docs/engines",
         "docs/reliability",
         "docs/scale",
         "docs/log",

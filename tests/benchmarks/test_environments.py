@@ -36,10 +36,11 @@ def wheel(place, name, needs=()):
 
 
 def test_a_peer_is_installed_once_and_without_its_own_requirements(place, monkeypatch):
-    package = wheel(place, "peer", needs=["torch==0.0.1"])  # a pin that no index could satisfy
+    pin = ["torch==0.0.1"]  # that no index could satisfy
+    package = f"{wheel(place, 'peer', pin)} {wheel(place, 'beside', pin)}"
     monkeypatch.setitem(environments.PEERS, "peer", Peer("Peer", package, [wheel(place, "helper")]))
     python = interpreter("peer")
-    asked = [str(python), "-c", "import peer, helper; print(peer.answer)"]
+    asked = [str(python), "-c", "import peer, beside, helper; print(peer.answer)"]
     assert subprocess.run(asked, capture_output=True, text=True, check=True).stdout == "42\n"
 
     monkeypatch.setattr(environments, "install", None)  # would fail if it were called again
@@ -61,3 +62,9 @@ def test_a_peer_that_cannot_be_installed_says_why(place, monkeypatch):
     with pytest.raises(UnavailableError, match=r"cannot be installed: .*nowhere"):
         interpreter("lost")
     assert not (place / ".envs/lost/installed.txt").exists()
+
+
+def test_of_several_complaints_the_one_that_names_packages_is_told():
+    said = "WARNING: old\nERROR: Cannot install a and b\nERROR: ResolutionImpossible: for help visit a page\n"
+    assert environments.reason(said) == "ERROR: Cannot install a and b"
+    assert environments.reason("fatal: why\n") == "fatal: why"

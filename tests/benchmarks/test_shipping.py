@@ -1,6 +1,7 @@
 """The arithmetic of what an exported model costs; never how fast anything is."""
 
 from itertools import islice
+from pathlib import Path
 
 import pytest
 
@@ -38,3 +39,9 @@ def test_short_lines_without_end_differ() -> None:
     assert made[:4] == ["a b", "k l", "a b c", "k l m"]
     assert max(len(each.split()) for each in made) == 8
     assert made[14:] == made[:2]
+
+
+def test_a_part_that_is_measured_again_leaves_the_others_on_the_page(tmp_path: Path) -> None:
+    for name, found in (("sizes", ["## Place", "old"]), ("starting", ["## First"]), ("sizes", ["## Place", "new"])):
+        shipping.keep(tmp_path / "page", name, found)
+    assert (tmp_path / "page.md").read_text() == "# What an exported model costs\n\n## First\n\n## Place\n\nnew\n"

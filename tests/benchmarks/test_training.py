@@ -1,15 +1,18 @@
 """The arithmetic of the benchmark, and what it counts; never how fast anything is."""
 
+import json
+import sys
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 import torch
 from torch import nn
 
-from benchmarks import training
+from benchmarks import decoding, parity, shipping, training
 from benchmarks.operations import operations
 from benchmarks.peers import batching
 from benchmarks.peers.job import Finished, Job, Meter
@@ -203,3 +206,31 @@ def test_no_kernel_hides_its_operations(arch: str) -> None:
     layers = sum(value.numel() for name, value in model.named_parameters() if value.ndim == 2 and "embed" not in name)
     # Every weight meets twelve tokens (a bridge only two rows); inside a kernel the counter is blind to, none.
     assert operations(model, pairs) > 0.9 * 6 * 12 * (layers + model.output.weight.numel())
+
+
+@pytest.mark.parametrize("module", [training, decoding, shipping, parity])
+def test_a_quick_run_never_replaces_the_table_of_a_full_one(
+    module: ModuleType, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    needed = ["--transformer", "m", "--text", "t"] if module is shipping else []
+    read = training.parse if module is training else module.arguments
+    places = []
+    for words in ([], ["--full"], ["--full", "--out", "mine"]):
+        monkeypatch.setattr(sys, "argv", ["benchmark", *needed, *words])
+        places.append(read().out)
+    assert [each.parent for each in places] == [training.WORK, training.HERE, Path()]
+    assert places[0].name == places[1].name
+
+
+def test_what_is_said_counts_for_more_than_the_form() -> None:
+    given = decoding.arguments(["--full", "--rounds", "9", "--models", "m"])
+    assert (given.rounds, given.sentences, given.beams, given.cases) == (9, 1000, [5, 1], [])
+    assert decoding.arguments([]).cases == ["transformer tiny"]
+
+
+def test_tables_that_are_not_measured_again_are_kept(tmp_path: Path) -> None:
+    runs = [{"case": case, "setting": setting} for case in ("a", "b") for setting in ("one", "all")]
+    (tmp_path / "made.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
+    assert training.earlier(tmp_path / "made", [("a",)]) == runs[2:]
+    assert training.earlier(tmp_path / "made", [("a", "all")], ("case", "setting")) == [runs[0], *runs[2:]]
+    assert training.earlier(tmp_path / "none", [("a",)]) == []

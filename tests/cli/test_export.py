@@ -95,6 +95,15 @@ def test_what_cannot_be_exported_is_one_line(place):
     assert (ran.returncode, "no such model directory" in ran.stderr) == (3, True)
     ran = run(place, "export", "model", "--to", "onyx", "-o", "made")
     assert (ran.returncode, "unknown engine 'onyx'" in ran.stderr) == (2, True)
+    ran = run(place, "export", "model", "--to", "ctranslate2", "--out", "dev.en")
+    assert (ran.returncode, "dev.en: is a file; --out names a directory" in ran.stderr) == (2, True)
+
+
+def test_what_an_engine_cannot_run_is_refused_before_anything_takes_time(place, monkeypatch):
+    monkeypatch.setattr("softgaze.cli.export.map_to_tell", lambda *_: pytest.fail("a map was looked for"))
+    ran = run(place, "export", "model", "--to", "onnx", "-o", "made", *DEV)
+    assert (ran.returncode, "it can be exported to ctranslate2" in ran.stderr) == (2, True)
+    assert not (place / "made").exists()
 
 
 def test_info_tells_what_an_export_is(place):

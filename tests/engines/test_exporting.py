@@ -1,5 +1,6 @@
 import json
 import shutil
+import sys
 
 import pytest
 
@@ -79,6 +80,12 @@ def test_an_engine_that_is_not_there_is_one_line(made, monkeypatch):
     with pytest.raises(
         ResourceError, match=r"this needs ctranslate2, which is not installed; pip install 'ctranslate2'"
     ):
+        load(made)
+
+
+def test_onnx_runtime_in_the_same_process_is_refused(made, monkeypatch):
+    monkeypatch.setitem(sys.modules, "onnxruntime", object())
+    with pytest.raises(ResourceError, match="do not share a process"):
         load(made)
 
 

@@ -21,7 +21,7 @@ GIVEN = {"text": "--dev SRC TGT", "image": "--images DIR --captions FILE", "feat
 def export(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="The directory of a trained model.")],
     to: Annotated[str, typer.Option(help="What shall run it: ctranslate2 (transformer) or onnx (rnn…, captioner).")],
-    output: Annotated[Path, typer.Option("--output", "-o", metavar="DIR", help="The new model directory.")],
+    output: Annotated[Path, typer.Option("--out", "--output", "-o", metavar="DIR", help="The new model directory.")],
     quantize: Annotated[
         str | None,
         typer.Option(help="float32, int8 or int8_float32 (written as int8): precision of the weights.  [float32]"),
@@ -60,7 +60,7 @@ def export(
     Otherwise nothing is written, and it is said by how much the two differ.
     """
     from softgaze.bundle import Bundle, add_facts
-    from softgaze.engines.exporting import check_exportable, check_place, check_target
+    from softgaze.engines.exporting import check_exportable, check_place, check_runs, check_target
     from softgaze.engines.exporting import export as write
     from softgaze.files import new_directory
     from softgaze.translator import load
@@ -71,6 +71,7 @@ def export(
     check_exportable(bundle)
     pairs = pairs_of(bundle, dev, Folders(images, features, captions), allow_drift)
     trained = load(model, "cpu")
+    check_runs(to, bundle, trained.model)
     chosen = map_to_tell(trained, pairs, to)
     with new_directory(output.resolve()) as place:
         write(bundle, trained.model, place, to, precision, chosen, with_weights=with_weights)

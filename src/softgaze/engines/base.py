@@ -1,5 +1,6 @@
 """What runs a bundle: one small interface, whatever is behind it. Knows ids and numbers, never text, and no torch."""
 
+import sys
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from itertools import pairwise
@@ -9,6 +10,7 @@ import numpy
 
 from softgaze.bundle import Bundle
 from softgaze.data.batches import cut_by_budget
+from softgaze.errors import ResourceError
 from softgaze.gaze.passages import Eyes
 from softgaze.search.hypothesis import Hypothesis
 from softgaze.search.settings import Search
@@ -65,6 +67,12 @@ class Engine(Eyes):
     @abstractmethod
     def search_aloud(self, reading: Reading, search: Search, tell: Tell) -> list[Hypothesis]:
         """Hypotheses of one reading, searched with a beam of 1; `tell` is told of each token as it is written."""
+
+
+def check_apart(package: str) -> None:
+    """Refuse to load an engine beside the other's package: a process with both may never end."""
+    if package in sys.modules:
+        raise ResourceError("ONNX Runtime and CTranslate2 do not share a process (it never ends); run them apart")
 
 
 def by_length(readings: Sequence[Reading], budget: int) -> Iterator[list[int]]:

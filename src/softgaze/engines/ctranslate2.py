@@ -13,7 +13,7 @@ import numpy
 
 from softgaze.bundle import Bundle, Tokenizers
 from softgaze.devices import threads
-from softgaze.engines.base import Engine, Found, Reading, Tell, by_length
+from softgaze.engines.base import Engine, Found, Reading, Tell, by_length, check_apart
 from softgaze.errors import DataError, UsageError
 from softgaze.gaze.passages import Spoken, batches
 from softgaze.gaze.recording import Matrix, Part, Stack
@@ -55,6 +55,7 @@ class CTranslate2Engine(Engine):
     @classmethod
     def open(cls, bundle: Bundle, device: str = "auto") -> Self:
         """Its files were checked when the bundle was opened: CTranslate2 itself loads damaged ones silently."""
+        check_apart("onnxruntime")
         import ctranslate2
 
         chosen = device_named(device, ctranslate2.get_cuda_device_count())

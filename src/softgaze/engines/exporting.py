@@ -61,6 +61,11 @@ def check_target(to: str, precision: str | None) -> str:
     return precision or precisions[0]
 
 
+def check_runs(to: str, bundle: Bundle, model: "Seq2Seq") -> None:
+    """Refuse by name what an engine cannot run, before anything takes time."""
+    import_module(TARGETS[to].writer.partition(":")[0]).runnable(bundle.description.arch, model)
+
+
 def export(
     bundle: Bundle,
     model: "Seq2Seq",
@@ -111,7 +116,7 @@ def check_place(path: Path, source: Path, force: bool) -> None:
     if path.resolve() == source.resolve():
         raise UsageError(f"{path}: is the model itself; name another directory")
     if path.exists() and not path.is_dir():
-        raise UsageError(f"{path}: is a file; --output names a directory")
+        raise UsageError(f"{path}: is a file; --out names a directory")
     if not path.exists() or not any(path.iterdir()):
         return
     if not (path / MANIFEST).is_file() or "engine" not in read_manifest(path):

@@ -4,7 +4,6 @@ A batch is searched by one thread; as many batches as there are cores are search
 weights of every look at the source, so a `record` has them all; how a source or a text looks at itself is not told.
 """
 
-import sys
 from collections.abc import Callable, Sequence
 from functools import cached_property
 from typing import Any, ClassVar, Self
@@ -15,8 +14,8 @@ import numpy.typing
 from softgaze.bundle import Bundle
 from softgaze.data.readers import Reader
 from softgaze.devices import pooled, threads
-from softgaze.engines.base import Engine, Found, Items, Reading, Tell, by_length
-from softgaze.errors import DataError, ResourceError, UsageError
+from softgaze.engines.base import Engine, Found, Items, Reading, Tell, by_length, check_apart
+from softgaze.errors import DataError, UsageError
 from softgaze.gaze.passages import Spoken, batches
 from softgaze.gaze.recording import Matrix, Part, Stack
 from softgaze.search.beam import Witness, check_beam, first_of_each_step, search_beams
@@ -49,8 +48,7 @@ class OnnxEngine(Engine):
         """Its files were checked when the bundle was opened."""
         if device not in ("auto", "cpu"):
             raise UsageError(f"device {device} is not available to ONNX Runtime here, only cpu")
-        if "ctranslate2" in sys.modules:
-            raise ResourceError("ONNX Runtime and CTranslate2 do not share a process (it never ends); run them apart")
+        check_apart("ctranslate2")
         return cls(session(bundle, ENCODER), session(bundle, STEP), bundle.tokenizers.source, bundle.engine)
 
     # --- searching

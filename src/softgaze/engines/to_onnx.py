@@ -62,8 +62,9 @@ def share(path: Path, one: onnx.ModelProto, other: onnx.ModelProto) -> None:
 def runnable(arch: str, model: nn.Module) -> Model:
     """The model, or by name what is not exported to ONNX."""
     if not isinstance(model, Model):
+        instead = "; it can be exported to ctranslate2" if isinstance(model, Transformer) else ""
         raise UsageError(
-            f"arch {arch} is not exported to onnx, only rnn, rnn-bahdanau, rnn-luong and captioner; try ctranslate2"
+            f"arch {arch} is not exported to onnx, only rnn, rnn-bahdanau, rnn-luong and captioner{instead}"
         )
     return model.float().eval()
 
