@@ -91,12 +91,13 @@ def circumstances() -> dict[str, Any]:
 
     from softgaze.evaluation.machine import processor
 
+    threads = torch.get_num_threads()
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True).stdout.strip()
     return {
         "date": datetime.now(UTC).date().isoformat(),
         "commit": commit or None,
         "versions": {name: version(name) for name in ("softgaze", "torch", "sacrebleu")},
-        "machine": f"{processor()} {torch.backends.cpu.get_cpu_capability()}, {torch.get_num_threads()} threads",
+        "machine": f"{processor()} {torch.backends.cpu.get_cpu_capability()}, {threads} thread{'s' * (threads > 1)}",
     }
 
 
