@@ -39,7 +39,7 @@ def quickstart(
 
     With --images, draw pictures of coloured shapes and learn to say what they show.
 
-    Either takes three to four minutes on two processor cores. Run again, it shows the trained model.
+    Either takes about three minutes on two processor cores. Run again, it shows the trained model.
     """
     if images:
         learn_scenes(out or Path("runs/quickstart-images"), steps or scenes.STEPS, pairs or scenes.PICTURES, seed)
