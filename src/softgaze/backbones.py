@@ -130,10 +130,12 @@ def hugging_face_shape(path: Path) -> Shape:
 def hugging_face(path: Path) -> Backbone:
     """A vision Transformer, from its directory."""
     shape, network = hugging_face_shape(path), opened(path, "AutoModel", use_safetensors=True)  # never a pickle
-    return Backbone(str(path), getattr(network, "vision_model", network), shape, partial(last_patches, usual(path)))
+    return Backbone(
+        str(path), getattr(network, "vision_model", network), shape, partial(last_patches, normalisation_of(path))
+    )
 
 
-class Usual(NamedTuple):
+class Normalisation(NamedTuple):
     """The mean and the deviation of each colour in the pictures a network was trained on, between 0 and 1."""
 
     mean: tuple[float, ...] = (0.5,) * COLOURS
@@ -145,15 +147,15 @@ class Usual(NamedTuple):
         return ((pictures + 1) / 2 - mean) / deviation
 
 
-def usual(path: Path) -> Usual:
+def normalisation_of(path: Path) -> Normalisation:
     """As the settings beside a network say, if they do."""
     try:
         settings = json.loads((path / "preprocessor_config.json").read_text(encoding="utf-8"))
         if not settings.get("do_normalize", True):
-            return Usual((0.0,) * COLOURS, (1.0,) * COLOURS)
-        return Usual(*(tuple(float(each) for each in settings[name]) for name in ("image_mean", "image_std")))
+            return Normalisation((0.0,) * COLOURS, (1.0,) * COLOURS)
+        return Normalisation(*(tuple(float(each) for each in settings[name]) for name in ("image_mean", "image_std")))
     except FileNotFoundError:
-        return Usual()
+        return Normalisation()
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DataError(f"{path}: preprocessor_config.json does not say image_mean and image_std") from error
 
@@ -172,7 +174,7 @@ def opened(path: Path, kind: str, **options: Any) -> Any:
         raise DataError(f"{path}: cannot be read as a Hugging Face model: {' '.join(str(error).split())}") from error
 
 
-def last_patches(colours: Usual, network: Any, pictures: Tensor) -> Tensor:
+def last_patches(colours: Normalisation, network: Any, pictures: Tensor) -> Tensor:
     """The last hidden state without what stands before the patches, such as a token for the class."""
     states: Tensor = network(pixel_values=colours.scaled(pictures)).last_hidden_state
     patches = (pictures.shape[2] // network.config.patch_size) ** 2
