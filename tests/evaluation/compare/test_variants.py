@@ -44,6 +44,7 @@ def test_directories_are_distinct_and_safe():
 @pytest.mark.parametrize(
     ("archs", "said"),
     [
+        ("rnn,captioner", "--archs captioner: it reads pictures or features, and `compare` trains on text"),
         ("rnn-loung", "--archs rnn-loung: unknown arch 'rnn-loung'; did you mean rnn-luong"),
         ("rnn-luong:scor=dot", "rnn-luong has no option 'scor'; did you mean score"),
         ("rnn-luong:score=dto", "unknown score 'dto'; did you mean dot?"),

@@ -56,11 +56,13 @@ def parse_variant(name: str, shared: Mapping[str, Any]) -> Variant:
 
 
 def check_buildable(config: Config) -> None:
-    """Options that cannot make a model are refused; nothing is allocated."""
+    """Options that cannot make a model of text are refused; nothing is allocated."""
     import torch
 
-    from softgaze.models import build
+    from softgaze.models import MODELS, build
 
     model = config.model
+    if model.arch in MODELS and MODELS[model.arch].reads_vectors:
+        raise UsageError("it reads pictures or features, and `compare` trains on text; train it with `softgaze train`")
     with torch.device("meta"):
         build(model.arch, model.size, source_vocabulary=100, **model.options)
