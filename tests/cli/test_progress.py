@@ -39,6 +39,15 @@ def run(listener):
 # --- plain ------------------------------------------------------------------------------------------------------
 
 
+def test_a_speed_that_is_not_known_yet_is_not_said_to_be_none(capsys):
+    plain = Plain()
+    plain.updated(update(1), 0.0)
+    plain.updated(update(2, PLAIN_SECONDS + 1), 0.5)
+    first, second = capsys.readouterr().err.splitlines()
+    assert "tokens/s" not in first
+    assert "tokens/s  rate" in second
+
+
 def test_plain_lines_are_plain(capsys):
     run(Plain())
     out, err = capsys.readouterr()

@@ -110,11 +110,12 @@ class Plain(Listener):
 
 
 def update_line(update: Update, speed: float, share: float | None) -> str:
-    """One update in one line."""
+    """One update in one line. The first one after a start or a pause has no speed yet."""
     done = f"  {share:.0%}" if share is not None else ""
+    pace = f"  {speed:,.0f} tokens/s" if speed else ""
     return (
-        f"step {update.step:,}  {update.elapsed / 60:.1f} min{done}  {losses(update)}  "
-        f"{speed:,.0f} tokens/s  rate {update.learning_rate:.2e}"
+        f"step {update.step:,}  {update.elapsed / 60:.1f} min{done}  {losses(update)}{pace}"
+        f"  rate {update.learning_rate:.2e}"
     )
 
 
