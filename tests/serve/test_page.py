@@ -13,6 +13,7 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from bundles import make_bundle
+from pictures import picture_bundle
 from serving import serving
 from softgaze.data.tokens import normalise
 from softgaze.gaze.colours import contrast
@@ -681,6 +682,17 @@ def test_a_large_photo_is_made_smaller_before_it_is_sent(gallery):
 
 def test_no_captioner_no_images(enter):
     expect(enter().locator("#tab-image")).to_be_hidden()
+
+
+def test_a_captioner_alone_has_no_place_for_text(visit, tmp_path):
+    Image.frombytes("RGB", (40, 30), random.Random(1).randbytes(40 * 30 * 3)).save(tmp_path / "any.png")
+    with serving(picture_bundle()) as running:
+        page = visit(f"{running.url}/", locale="en-US")
+        page.wait_for_selector("html[data-ready]")
+        for panel in ("text", "file"):
+            expect(page.locator(f"#{panel}-panel")).to_be_hidden()
+        page.set_input_files("#image", str(tmp_path / "any.png"))
+        expect(page.locator("#caption .word").first).to_be_visible()
 
 
 # --- for everybody ------------------------------------------------------------------------------------------------

@@ -10,11 +10,11 @@ import { Desk } from "./text.js";
 const find = (id) => document.getElementById(id);
 
 function showTab(chosen) {
-  const tabs = openTabs();
-  for (const tab of tabs) {
+  for (const tab of find("tabs").children) { // a tab that is not offered has a panel too
     tab.setAttribute("aria-selected", String(tab === chosen));
     find(tab.getAttribute("aria-controls")).hidden = tab !== chosen;
   }
+  const tabs = openTabs();
   setRoving(tabs, tabs.indexOf(chosen));
   find("pair").hidden = chosen.id === "tab-image"; // a picture has no language
   find("pair").dataset.for = chosen.id;
