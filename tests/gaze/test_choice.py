@@ -3,11 +3,13 @@
 import numpy
 import pytest
 import torch
+from PIL import Image
 
 from bundles import tokenizer
 from maps import random_recording
+from pictures import picture_bundle
 from planted import Planted
-from softgaze.bundle import Tokenizers
+from softgaze.bundle import Bundle, Tokenizers
 from softgaze.gaze import Attention, Passage
 from softgaze.gaze.choice import (
     AGREEMENT,
@@ -23,6 +25,7 @@ from softgaze.gaze.choice import (
     maps,
     pointed,
 )
+from softgaze.gaze.influence import influences
 from softgaze.models import build
 
 TOKENIZERS = Tokenizers(tokenizer(), tokenizer())
@@ -67,6 +70,32 @@ def test_pointing_counts_what_the_words_looked_at_most_have_of_what_could_be_had
     reached, reachable = pointed(weights, numpy.array([[3.0, 1.0], [-1.0, numpy.nan]]))
     assert reached.tolist() == [3 / (3 + HARDLY), 1 / (1 + HARDLY)]
     assert reachable.tolist() == [3 / (3 + HARDLY)] * 2
+
+
+def test_of_a_look_over_a_picture_all_of_it_counts():
+    """Both maps have their highest point where it mattered; the second is nearly everywhere."""
+    weights = numpy.array([[[0.9, 0.1, 0.0]], [[0.4, 0.3, 0.3]]])  # (C, T, S)
+    influence = numpy.array([[3.0, 0.0, 0.0]])
+    assert pointed(weights, influence)[0].tolist() == [3 / (3 + HARDLY)] * 2
+    reached, reachable = pointed(weights, influence, wholly=True)
+    assert numpy.allclose(reached / reachable, [0.9, 0.4])
+
+
+def test_the_map_of_a_picture_is_chosen_by_the_whole_look(tmp_path):
+    Image.fromarray(numpy.random.default_rng(0).integers(0, 256, (32, 32, 3), numpy.uint8)).save(tmp_path / "any.png")
+    bundle, pair = Bundle.open(picture_bundle()), (str(tmp_path / "any.png"), "a small red cat")
+    looker = Looker(bundle.model("cpu"), bundle.tokenizers)
+    [recording], [influence] = (
+        looker.recordings([pair]),
+        influences(looker.model, looker.tokenizers, looker.passages([pair])),
+    )
+    weights = maps(recording, candidates(recording))
+    best = [
+        max(reached / all_of_it)
+        for reached, all_of_it in (pointed(weights, influence, wholly=wholly) for wholly in (True, False))
+    ]
+    assert by_influence(looker, [pair]).score == pytest.approx(best[0], abs=1e-4)
+    assert best[0] != pytest.approx(best[1], abs=1e-3)
 
 
 def test_a_word_that_moves_the_whole_sentence_says_little_about_one_word_of_it():

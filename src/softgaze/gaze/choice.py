@@ -82,7 +82,8 @@ def by_influence(
         return None
     views = [view for view in candidates(recordings[0]) if allowed(view)]
     mattered = influences(looker.model, looker.tokenizers, looker.passages(sample))
-    rows = [pointed(maps(each, views), own) for each, own in zip(recordings, mattered, strict=True)]
+    wholly = not looker.tokenizers.source.spells
+    rows = [pointed(maps(each, views), own, wholly=wholly) for each, own in zip(recordings, mattered, strict=True)]
     reached, reachable = numpy.sum(rows, axis=0)  # each (C,)
     scores = reached / numpy.where(reachable > 0, reachable, 1.0)
     best = int(scores.argmax())
@@ -159,16 +160,17 @@ def maps(recording: Recording, views: Sequence[View]) -> Matrix:
     return numpy.stack([gathered(recording.map(view), rows[view.rows], columns) for view in views])
 
 
-def pointed(weights: Matrix, influence: Matrix) -> tuple[Matrix, Matrix]:
+def pointed(weights: Matrix, influence: Matrix, *, wholly: bool = False) -> tuple[Matrix, Matrix]:
     """What the words that were looked at most did, and the most that could be reached; (C,) each.
 
     Of each source word, the share of all it did that it did to this output word: a verb that moves the whole sentence
-    says no more about one word than a number that moves only that word.
+    says no more about one word than a number that moves only that word. `wholly`: the whole look counts, not only its
+    highest point. Words are linked by that point, but over a picture the look itself is laid, and may be everywhere.
     """
     mattered = numpy.nan_to_num(influence).clip(min=0)  # (T, S)
     mattered = mattered / (mattered.sum(axis=0) + HARDLY)
-    looked = weights.argmax(axis=-1)  # (C, T)
-    reached: Matrix = numpy.take_along_axis(mattered[None], looked[..., None], axis=2).sum(axis=(1, 2))
+    looked = weights if wholly else numpy.arange(weights.shape[-1]) == weights.argmax(axis=-1)[..., None]  # (C, T, S)
+    reached: Matrix = (looked * mattered).sum(axis=(1, 2))
     return reached, numpy.full(len(weights), mattered.max(axis=1).sum())
 
 
