@@ -8,7 +8,7 @@ from checks import SMALL, VECTORS, VOCABULARY, same
 from softgaze.attention import padding_mask
 from softgaze.errors import UsageError
 from softgaze.models import Source, build
-from softgaze.models.eyes import Convolutions
+from softgaze.models.eyes import Convolutions, Residual
 
 FRAMES = SMALL["captioner"]
 CASES = {
@@ -68,6 +68,14 @@ def test_what_a_cnn_sees_at_a_patch_is_what_lies_around_it():
     # Norms of groups are over the whole picture, so only their small effect is left far away.
     moved = (model.encode(source).values - model.encode(source._replace(values=changed)).values).norm(dim=-1)[0]
     assert moved[0] > 4 * moved[-1]
+
+
+def test_a_residual_layer_begins_by_seeing_mostly_the_patch_itself():
+    torch.manual_seed(0)
+    layer, picture = Residual(32), torch.randn(1, 32, 9, 9, requires_grad=True)
+    (layer(picture) - picture)[0, :, 4, 4].pow(2).sum().backward()
+    reach = picture.grad.norm(dim=1)[0]
+    assert reach[4, 4] > 2 * reach.flatten().sort().values[-2]
 
 
 def test_what_a_cnn_sees_is_not_moved():

@@ -22,6 +22,7 @@ from softgaze.positions import Sinusoidal
 
 WAVES = 4  # lengths of the waves that say where a patch is: the picture's double side, its side, a half, a quarter
 HALVING = 4  # pixels that become one: an odd number would shift the picture by half a pixel, at each halving more
+NEAR = (0.5, 2.0, 0.5)  # how much a patch takes at first from before, itself and after, across and down alike
 GROUPS = 8  # of channels that are normed together
 KERNEL = 5  # frames that a layer of `Frames` sees at once
 
@@ -80,16 +81,23 @@ def in_groups(channels: int) -> int:
 
 
 class Residual(nn.Module):
-    """x + conv(relu(norm(conv(x))))."""
+    """x + mix(relu(norm(conv(x)))): each patch sees one patch farther, and begins by seeing mostly itself.
+
+    What is known of a thing may be kept in any patch near it, and where chance keeps it to one side of all things, the
+    model looks beside them. So that is rarer, not gone (docs/log.md).
+    """
 
     def __init__(self, width: int) -> None:
         super().__init__()
-        self.first, self.second = (nn.Conv2d(width, width, 3, padding=1) for _ in range(2))
+        self.conv, self.mix = nn.Conv2d(width, width, 3, padding=1), nn.Conv2d(width, width, 1)
         self.norm = nn.GroupNorm(GROUPS, width)
+        near = torch.tensor(NEAR)
+        with torch.no_grad():
+            self.conv.weight *= torch.outer(near, near) / 2
 
     def forward(self, picture: Tensor) -> Tensor:
         """(B, D, rows, columns)."""
-        changed: Tensor = picture + self.second(F.relu(self.norm(self.first(picture))))
+        changed: Tensor = picture + self.mix(F.relu(self.norm(self.conv(picture))))
         return changed
 
 

@@ -51,24 +51,24 @@ def convolutions(graph: Graph, eyes: Convolutions, items: Items) -> str:
     """A small CNN."""
     picture = whole(graph, bright(graph, items.values), items.width)
     for halve, norm in zip(eyes.halvings, eyes.norms, strict=True):
-        picture = graph.op(
-            "Relu", grouped(graph, cast(nn.GroupNorm, norm), same(graph, cast(nn.Conv2d, halve), picture))
-        )
+        halved = convolved(graph, cast(nn.Conv2d, halve), picture)
+        picture = graph.op("Relu", grouped(graph, cast(nn.GroupNorm, norm), halved))
     for layer in eyes.layers:
         picture = residual(graph, cast(Residual, layer), picture)
     vectors = graph.linear(eyes.project, in_a_row(graph, picture))
     return placed(graph, eyes.places, graph.norm(eyes.norm, vectors))
 
 
-def same(graph: Graph, layer: nn.Conv2d, picture: str) -> str:
-    """A convolution with a border of zeros, one pixel wide."""
-    return graph.convolution(layer, picture, [1, 1, 1, 1])
+def convolved(graph: Graph, layer: nn.Conv2d, picture: str) -> str:
+    """A convolution with its border of zeros, if it has one."""
+    border = [int(width) for width in layer.padding]
+    return graph.convolution(layer, picture, [*border, *border])
 
 
 def residual(graph: Graph, layer: Residual, picture: str) -> str:
-    """x + conv(relu(norm(conv(x))))."""
-    inner = graph.op("Relu", grouped(graph, layer.norm, same(graph, layer.first, picture)))
-    return str(graph.op("Add", picture, same(graph, layer.second, inner)))
+    """x + mix(relu(norm(conv(x))))."""
+    inner = graph.op("Relu", grouped(graph, layer.norm, convolved(graph, layer.conv, picture)))
+    return str(graph.op("Add", picture, convolved(graph, layer.mix, inner)))
 
 
 def grouped(graph: Graph, layer: nn.GroupNorm, picture: str) -> str:
