@@ -34,9 +34,7 @@ def names(text: str) -> list[str]:
 # Hugging Face's datasets, which two peers import, wants an older fsspec and huggingface_hub than our constraints have:
 # so it is installed like a peer, without its requirements, which stand here.
 DATASETS = "datasets==5.0.1"
-DATASETS_NEEDS = names(
-    "dill<0.4.2 multiprocess<0.70.20 httpx<1.0 xxhash fsspec aiohttp huggingface_hub tqdm pyarrow"
-)
+DATASETS_NEEDS = names("dill<0.4.2 multiprocess<0.70.20 httpx<1.0 xxhash fsspec aiohttp huggingface_hub tqdm pyarrow")
 EVERY = ("transformer", "rnn-luong", "rnn-bahdanau")
 PEERS: dict[str, Peer] = {
     "joeynmt": Peer(
