@@ -12,7 +12,6 @@ from softgaze.attention import (
     SHORT,
     WINDOWS,
     Dot,
-    KeysValues,
     Location,
     MultiHead,
     Score,
@@ -27,6 +26,7 @@ from softgaze.attention import (
     window_mask,
 )
 from softgaze.positions import Rotary
+from softgaze.remembered import KeysValues
 from softgaze.speed import measures
 
 B, H, Q, K, D = 3, 2, 4, 5, 6

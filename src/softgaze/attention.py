@@ -15,6 +15,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from softgaze.dropout import dropout as drop
+from softgaze.remembered import KeysValues
 from softgaze.speed import is_fast
 
 ScoreFunction = Callable[[Tensor, Tensor], Tensor]  # query (…, Q, D), keys (…, K, D) -> scores (…, Q, K)
@@ -411,20 +412,6 @@ WINDOWS: dict[str, type[Everywhere]] = {"global": Everywhere, "local-m": LocalMo
 
 
 # --- many heads -------------------------------------------------------------------------------------------------
-
-
-class KeysValues(NamedTuple):
-    """A memory as the heads of one layer see it: computed once, appended to while decoding."""
-
-    keys: Tensor  # (B, G, K, D/H), where G ≤ H heads of keys and values are shared by groups of query heads
-    values: Tensor
-
-    def append(self, more: "KeysValues") -> "KeysValues":
-        """These and then `more`, along K."""
-        if self.keys.shape[:2] != more.keys.shape[:2]:
-            own, other = tuple(self.keys.shape[:2]), tuple(more.keys.shape[:2])
-            raise ValueError(f"keys of (batch, heads) {other} cannot be appended to those of {own}")
-        return KeysValues(torch.cat([self.keys, more.keys], -2), torch.cat([self.values, more.values], -2))
 
 
 Places = Any  # (N,) numbers, or what a rotation made of them before

@@ -5,10 +5,11 @@ from torch import nn
 
 import checks
 from checks import RAGGED, SMALL, batch_of, normal, randomize, same
-from softgaze.attention import KeysValues, MultiHead, causal_mask, padding_mask
+from softgaze.attention import MultiHead, causal_mask, padding_mask
 from softgaze.models import Source, build
 from softgaze.models.transformer import FEED_FORWARDS, RESIDUALS, DecoderLayer, EncoderLayer
 from softgaze.positions import POSITIONS
+from softgaze.remembered import KeysValues
 
 TRANSFORMER = SMALL["transformer"]
 CASES = {

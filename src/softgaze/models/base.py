@@ -17,6 +17,7 @@ from torch import Tensor, nn
 from torch.nn.utils.rnn import pad_sequence
 
 from softgaze.attention import Look
+from softgaze.remembered import KeysValues
 from softgaze.symbols import PAD, SPECIAL
 
 ITEMS = {(1, "i"): "int64", (1, "u"): "int64", (2, "u"): "uint8", (2, "f"): "float32"}  # by dimensions and kind
@@ -173,6 +174,8 @@ def choose(tree: Any, index: Tensor) -> Any:
     """Choose batch rows of every tensor in nested (named) tuples: what each State's `reorder` does."""
     if isinstance(tree, Tensor):
         return tree.index_select(0, index.flatten())
+    if isinstance(tree, KeysValues):
+        return tree.choose(index.flatten())
     parts = [choose(part, index) for part in tree]
     return type(tree)(*parts) if hasattr(tree, "_fields") else tuple(parts)
 

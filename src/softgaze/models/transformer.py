@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softgaze.attention import KeysValues, Look, MultiHead, Rotate, padding_mask
+from softgaze.attention import Look, MultiHead, Rotate, padding_mask
 from softgaze.dropout import Dropout
 from softgaze.errors import pick
 from softgaze.models.base import (
@@ -29,6 +29,7 @@ from softgaze.models.base import (
 from softgaze.models.embeddings import embeddings
 from softgaze.nearby import NearbyHeads
 from softgaze.positions import POSITIONS, Turns
+from softgaze.remembered import KeysValues
 
 # --- the parts of a block ---------------------------------------------------------------------------------------
 
