@@ -8,7 +8,7 @@ from checks import SMALL, VECTORS, VOCABULARY, same
 from softgaze.attention import padding_mask
 from softgaze.errors import UsageError
 from softgaze.models import Source, build
-from softgaze.models.eyes import Convolutions, Residual
+from softgaze.models.eyes import Convolutions, Thought
 
 FRAMES = SMALL["captioner"]
 CASES = {
@@ -70,12 +70,37 @@ def test_what_a_cnn_sees_at_a_patch_is_what_lies_around_it():
     assert moved[0] > 4 * moved[-1]
 
 
-def test_a_residual_layer_begins_by_seeing_mostly_the_patch_itself():
+def seen_of(eyes: Convolutions, side: int) -> torch.Tensor:
+    """(side, side): how much each pixel of a picture does to the patch in its middle, the norms of groups left out."""
+    eyes.norms = torch.nn.ModuleList(torch.nn.Identity() for _ in eyes.norms)
+    picture = torch.rand(1, 3, side, side, requires_grad=True)
+    halfway = picture
+    for halve in eyes.halvings:
+        halfway = halve(halfway)
+    middle = halfway.shape[-1] // 2
+    halfway[0, :, middle, middle].pow(2).sum().backward()
+    return picture.grad.norm(dim=1)[0]
+
+
+@pytest.mark.parametrize(("patch", "around"), [(2, 1), (4, 3), (8, 5), (16, 9)])
+def test_a_patch_sees_about_half_a_patch_around_it_and_that_dimly(patch, around):
     torch.manual_seed(0)
-    layer, picture = Residual(32), torch.randn(1, 32, 9, 9, requires_grad=True)
-    (layer(picture) - picture)[0, :, 4, 4].pow(2).sum().backward()
-    reach = picture.grad.norm(dim=1)[0]
-    assert reach[4, 4] > 2 * reach.flatten().sort().values[-2]
+    seen = seen_of(Convolutions(3 * patch**2, 64, 1, 2, 0.0), side=5 * patch)
+    start, stop = 2 * patch - around, 3 * patch + around
+    inside = seen[start:stop, start:stop]
+    assert (inside > 0).all()
+    assert inside.sum() == pytest.approx(seen.sum())  # and nothing beyond
+    own = seen[2 * patch : 3 * patch, 2 * patch : 3 * patch]
+    assert own.mean() > 2 * (seen.sum() - own.sum()) / (inside.numel() - own.numel())
+
+
+def test_what_is_thought_of_a_patch_stays_with_it():
+    torch.manual_seed(0)
+    thought, vectors = Thought(16, 0.0), torch.randn(1, 4, 16)
+    changed = vectors.clone()
+    changed[0, 1] += 1
+    moved = (thought(vectors) - thought(changed)).abs().sum(-1)[0]
+    assert (moved > 0).tolist() == [False, True, False, False]
 
 
 def test_what_a_cnn_sees_is_not_moved():

@@ -14,8 +14,8 @@ if TYPE_CHECKING:
 PICTURES, STEPS, SHOWN = 10_000, 1500, 3
 
 # 64 pictures an update, of 8 × 8 patches. A Transformer's decoder learns all words of a caption at once: two thirds of
-# the time that a recurrent one takes, and more captions right. A second layer of it finds things sooner, one layer less
-# of the CNN keeps what is known of a thing where it is, smoothed labels keep what was never said sayable (docs/log.md).
+# the time that a recurrent one takes, and more captions right. A second layer of it finds things sooner, and smoothed
+# labels keep what was never said sayable (docs/log.md).
 MODEL = {
     "decoder": "transformer",
     "encoder": "cnn",

@@ -21,8 +21,7 @@ from softgaze.models.transformer import EncoderLayer, FeedForward, PreNorm
 from softgaze.positions import Sinusoidal
 
 WAVES = 4  # lengths of the waves that say where a patch is: the picture's double side, its side, a half, a quarter
-HALVING = 4  # pixels that become one: an odd number would shift the picture by half a pixel, at each halving more
-NEAR = (0.5, 2.0, 0.5)  # how much a patch takes at first from before, itself and after, across and down alike
+NEAR = {2: (1.0, 1.0), 4: (1.0, 5.0, 5.0, 1.0)}  # pixels that become one, across and down, and what each counts
 GROUPS = 8  # of channels that are normed together
 KERNEL = 5  # frames that a layer of `Frames` sees at once
 
@@ -47,19 +46,26 @@ class Places(nn.Module):
 
 
 class Convolutions(nn.Module):
-    """A small CNN: halves the picture until a pixel is a patch, then some residual layers."""
+    """A small CNN: halves the picture until a pixel is a patch, then thinks about each patch by itself.
+
+    What is known of a thing could be kept in any patch that sees it, and where chance keeps it to one side of all
+    things, a model looks beside them. So a patch sees some half a patch around it, and that dimly (docs/log.md).
+    """
 
     def __init__(self, item_width: int, width: int, layers: int, heads: int, dropout: float) -> None:
         super().__init__()
         halvings = side_of(item_width // COLOURS).bit_length() - 1
         # Half of the width is a quarter of the work, and pixels that stand for a patch are many.
-        channels = [COLOURS, *(in_groups(width >> (halvings - number)) for number in range(halvings))]
+        narrow = [in_groups(width >> (halvings - number)) for number in range(halvings - 1)]
+        channels = [COLOURS, *narrow, in_groups(width)]
+        # The first sees edges between pixels and the last those between patches; more would see far.
+        seen = [4 if number in (0, halvings - 1) else 2 for number in range(halvings)]
         self.halvings = nn.ModuleList(
-            nn.Conv2d(before, after, HALVING, stride=2, padding=1) for before, after in pairwise(channels)
+            Halving(before, after, pixels) for (before, after), pixels in zip(pairwise(channels), seen, strict=True)
         )
         self.norms = nn.ModuleList(nn.GroupNorm(GROUPS, after) for after in channels[1:])
-        self.layers = nn.ModuleList(Residual(channels[-1]) for _ in range(layers))
         self.project = nn.Linear(channels[-1], width)
+        self.layers = nn.ModuleList(Thought(width, dropout) for _ in range(layers))
         self.places, self.norm, self.dropout = Places(width), nn.LayerNorm(width), Dropout(dropout)
 
     def forward(self, values: Tensor, real: Tensor, watch: Watch | None = None) -> Tensor:
@@ -68,9 +74,9 @@ class Convolutions(nn.Module):
         picture = picture.contiguous(memory_format=torch.channels_last)  # a fifth less time on a CPU
         for halve, norm in zip(self.halvings, self.norms, strict=True):
             picture = F.relu(norm(halve(picture)))
-        for layer in self.layers:
-            picture = layer(picture)
         vectors = self.project(picture.flatten(2).transpose(1, 2))  # (B, S, D)
+        for layer in self.layers:
+            vectors = layer(vectors)
         seen: Tensor = self.dropout(self.places(self.norm(vectors)))
         return seen
 
@@ -80,25 +86,40 @@ def in_groups(channels: int) -> int:
     return max(2 * GROUPS, -(-channels // GROUPS) * GROUPS)
 
 
-class Residual(nn.Module):
-    """x + mix(relu(norm(conv(x)))): each patch sees one patch farther, and begins by seeing mostly itself.
+class Halving(nn.Module):
+    """A convolution that makes a pixel of so many, an even number: an odd one would shift the picture by half a pixel.
 
-    What is known of a thing may be kept in any patch near it, and where chance keeps it to one side of all things, the
-    model looks beside them. So that is rarer, not gone (docs/log.md).
+    Whatever it learns, what lies off the middle counts less, as in the binomial filters of Zhang (2019).
     """
 
-    def __init__(self, width: int) -> None:
+    near: Tensor
+
+    def __init__(self, before: int, after: int, pixels: int) -> None:
         super().__init__()
-        self.conv, self.mix = nn.Conv2d(width, width, 3, padding=1), nn.Conv2d(width, width, 1)
-        self.norm = nn.GroupNorm(GROUPS, width)
-        near = torch.tensor(NEAR)
-        with torch.no_grad():
-            self.conv.weight *= torch.outer(near, near) / 2
+        self.conv = nn.Conv2d(before, after, pixels, stride=2, padding=pixels // 2 - 1)
+        counts = torch.tensor(NEAR[pixels])
+        near = torch.outer(counts, counts) / counts.square().mean()  # a mean square of 1: as loud as a plain one
+        self.register_buffer("near", near, persistent=False)
+
+    def kernel(self) -> Tensor:
+        """What the picture is multiplied with."""
+        return self.conv.weight * self.near
 
     def forward(self, picture: Tensor) -> Tensor:
-        """(B, D, rows, columns)."""
-        changed: Tensor = picture + self.mix(F.relu(self.norm(self.conv(picture))))
-        return changed
+        """(B, D, rows, columns) -> (B, D', rows / 2, columns / 2)."""
+        return F.conv2d(picture, self.kernel(), self.conv.bias, self.conv.stride, self.conv.padding)
+
+
+class Thought(nn.Module):
+    """x + W₂ ReLU(W₁ norm(x)): nothing of it goes from one patch to another."""
+
+    def __init__(self, width: int, dropout: float) -> None:
+        super().__init__()
+        self.feed_forward, self.around = FeedForward(width, 2 * width, dropout), PreNorm(nn.LayerNorm(width), dropout)
+
+    def forward(self, vectors: Tensor) -> Tensor:
+        """(B, S, D) -> (B, S, D)."""
+        return self.around.after(vectors, self.feed_forward(self.around.before(vectors)))
 
 
 class Patches(nn.Module):

@@ -18,7 +18,7 @@ from softgaze.engines.graphs.transformer import ask, attend, before, feed_forwar
 from softgaze.models.captioner import Captioner
 from softgaze.models.conv import HALVE_VARIANCE
 from softgaze.models.conv import EncoderLayer as ConvolutionLayer
-from softgaze.models.eyes import GROUPS, WAVES, Convolutions, Frames, Frozen, Patches, Places, Residual, Tuned
+from softgaze.models.eyes import GROUPS, WAVES, Convolutions, Frames, Frozen, Halving, Patches, Places, Thought, Tuned
 from softgaze.models.transformer import EncoderLayer
 from softgaze.positions import frequencies
 
@@ -51,24 +51,19 @@ def convolutions(graph: Graph, eyes: Convolutions, items: Items) -> str:
     """A small CNN."""
     picture = whole(graph, bright(graph, items.values), items.width)
     for halve, norm in zip(eyes.halvings, eyes.norms, strict=True):
-        halved = convolved(graph, cast(nn.Conv2d, halve), picture)
-        picture = graph.op("Relu", grouped(graph, cast(nn.GroupNorm, norm), halved))
-    for layer in eyes.layers:
-        picture = residual(graph, cast(Residual, layer), picture)
+        smaller = halved(graph, cast(Halving, halve), picture)
+        picture = graph.op("Relu", grouped(graph, cast(nn.GroupNorm, norm), smaller))
     vectors = graph.linear(eyes.project, in_a_row(graph, picture))
+    for each in eyes.layers:
+        layer = cast(Thought, each)
+        vectors = feed_forward(graph, layer.around, layer.feed_forward, vectors)
     return placed(graph, eyes.places, graph.norm(eyes.norm, vectors))
 
 
-def convolved(graph: Graph, layer: nn.Conv2d, picture: str) -> str:
+def halved(graph: Graph, layer: Halving, picture: str) -> str:
     """A convolution with its border of zeros, if it has one."""
-    border = [int(width) for width in layer.padding]
-    return graph.convolution(layer, picture, [*border, *border])
-
-
-def residual(graph: Graph, layer: Residual, picture: str) -> str:
-    """x + mix(relu(norm(conv(x))))."""
-    inner = graph.op("Relu", grouped(graph, layer.norm, convolved(graph, layer.conv, picture)))
-    return str(graph.op("Add", picture, convolved(graph, layer.mix, inner)))
+    border = [int(width) for width in layer.conv.padding]
+    return graph.convolution(layer.conv, picture, [*border, *border], layer.kernel())
 
 
 def grouped(graph: Graph, layer: nn.GroupNorm, picture: str) -> str:

@@ -67,9 +67,12 @@ class Graph:
         learned = (self.parameter(part) for part in (layer.weight, layer.bias))
         return str(self.op("LayerNormalization", vectors, *learned, axis=-1, epsilon=layer.eps))
 
-    def convolution(self, layer: nn.Conv1d | nn.Conv2d, value: str, pads: Sequence[int]) -> str:
-        """(N, D, …), with so many zeros before and behind each axis."""
-        learned = [self.parameter(part) for part in (layer.weight, layer.bias) if part is not None]
+    def convolution(
+        self, layer: nn.Conv1d | nn.Conv2d, value: str, pads: Sequence[int], kernel: Tensor | None = None
+    ) -> str:
+        """(N, D, …), with so many zeros before and behind each axis; its `kernel` if that is not the layer's own."""
+        weight = layer.weight if kernel is None else kernel
+        learned = [self.parameter(part) for part in (weight, layer.bias) if part is not None]
         return str(self.op("Conv", value, *learned, pads=pads, strides=[*layer.stride], group=layer.groups))
 
     # --- shapes
