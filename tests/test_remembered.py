@@ -83,6 +83,14 @@ def test_other_rows_cannot_be_appended(own: KeysValues) -> None:
         own.append(token(1, rows=2))
 
 
+@torch.inference_mode()
+def test_one_that_was_rebuilt_of_its_tensors_is_like_any_other() -> None:
+    own = read(2)
+    rebuilt = type(own)(*own)
+    same_tree(tuple(rebuilt.append(token(5))), tuple(joined(own, token(5))))
+    same_tree(tuple(choose(rebuilt, torch.tensor([2, 0]))), tuple(part[[2, 0]] for part in own))
+
+
 def test_gradients_reach_what_was_appended() -> None:
     first, second = (KeysValues(*(part.requires_grad_() for part in token(number))) for number in (1, 2))
     nothing().append(first).append(second).keys.sum().backward()

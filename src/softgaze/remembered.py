@@ -34,19 +34,23 @@ class KeysValues(NamedTuple):
 class Growing(KeysValues):
     """The same at the front of memory that has room behind, where the next token's are written: nothing is copied.
 
-    A state may be gone on from more than once. Only the first to do so writes behind it; others begin a copy.
+    A state may be gone on from more than once. Only the first to do so writes behind it; others begin a copy. Made of
+    tensors alone, as whoever rebuilds a tree of tensors does, it has no room and is like any other.
     """
 
-    room: "Room"
+    room: "Room | None" = None
 
     def append(self, more: KeysValues) -> KeysValues:
         """These and then `more`, along K."""
-        if searching(more) and self.room.is_free(self.keys.shape[2]) and self.keys.shape[0] == more.keys.shape[0]:
-            return self.room.write(self.keys.shape[2], more)
+        place = self.keys.shape[2]
+        if self.room and searching(more) and self.room.is_free(place) and len(self.keys) == len(more.keys):
+            return self.room.write(place, more)
         return super().append(more)
 
     def choose(self, index: Tensor) -> KeysValues:
         """Batch rows, with the room behind them: one copy, where the next token would otherwise need another."""
+        if self.room is None:
+            return super().choose(index)
         return self.room.choose(index, self.keys.shape[2]).front(self.keys.shape[2])
 
 
