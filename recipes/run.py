@@ -6,6 +6,9 @@
 DIR holds the files that the recipe's `recipe.yaml` names. Every command is printed before it is run; the same command
 goes on where it was stopped, and a model that is done is not trained again. Results go into the run directory, and with
 `--record` into the recipe's own results.json, beside those of its other models.
+
+Papers cut words in ways of their own before they count them. A recipe that says `words: moses` (needs sacremoses) or
+`words: ko-mecab` (needs sacrebleu[ko]) has its BLEU counted that way too; without them that column is left out.
 """
 
 import argparse
@@ -15,12 +18,14 @@ import subprocess
 import sys
 from datetime import UTC, datetime
 from importlib.metadata import version
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import yaml
 
 HERE = Path(__file__).parent
+WORDS = {"moses": "sacremoses", "ko-mecab": "mecab_ko"}  # ways to cut text into words, and what does it
 
 
 class Recipe:
@@ -31,7 +36,12 @@ class Recipe:
         said = yaml.safe_load((self.place / "recipe.yaml").read_text(encoding="utf-8"))
         self.models: list[str] = said["models"]
         self.baseline = self.models[0]  # what the others are compared with
+        self.words: str | None = said.get("words")  # how papers on this text cut it
+        if self.words and find_spec(WORDS[self.words]) is None:
+            print(f"not counted: BLEU of words by {self.words}; {WORDS[self.words]} is missing", file=sys.stderr)
+            self.words = None
         self.files = {part: [data / each for each in said[part]] for part in ("train", "dev", "test")}
+        self.language = said["test"][1].removesuffix(".gz").rpartition(".")[2]
         missing = [str(path) for paths in self.files.values() for path in paths if not path.exists()]
         if missing:
             sys.exit(
@@ -64,25 +74,47 @@ def measure(recipe: Recipe, model: str) -> dict[str, Any]:
     scores = json.loads(softgaze(*asked))
     facts = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["facts"]
     names = ("bleu", "chrf", "ter", "exact", "signatures", "speed")
+    texts = read_normal(written), read_normal(recipe.files["test"][1])
     return {
         **{name: scores[name] for name in names},
-        "lower_cased": lower_cased(written, recipe.files["test"][1]),
+        "lower_cased": lower_cased(*texts),
+        **({"words": in_words(*texts, recipe.words, recipe.language)} if recipe.words else {}),
         "training": {name: facts[name] for name in ("minutes", "step", "target_tokens", "parameters", "seed", "dev")},
         **circumstances(),
     }
 
 
-def lower_cased(written: Path, references: Path) -> dict[str, Any]:
-    """BLEU without regard to case, as many papers on small corpora report it."""
-    from sacrebleu.metrics.bleu import BLEU
-
+def read_normal(path: Path) -> list[str]:
+    """The lines of a file, as everything that is scored is first brought to one form."""
     from softgaze.data.corpus import read_lines
     from softgaze.data.tokens import normalise
 
-    bleu = BLEU(lowercase=True, force=True)
-    wanted = [normalise(line) for line in read_lines(references)]
-    score = bleu.corpus_score(written.read_text(encoding="utf-8").splitlines(), [wanted]).score
-    return {"bleu": score, "signature": str(bleu.get_signature())}
+    return [normalise(line) for line in read_lines(path)]
+
+
+def lower_cased(written: list[str], references: list[str], tokenize: str = "13a") -> dict[str, Any]:
+    """BLEU without regard to case, as many papers on small corpora report it."""
+    from sacrebleu.metrics.bleu import BLEU
+
+    bleu = BLEU(lowercase=True, force=True, tokenize=tokenize)
+    return {"bleu": bleu.corpus_score(written, [references]).score, "signature": str(bleu.get_signature())}
+
+
+def in_words(written: list[str], references: list[str], words: str, language: str) -> dict[str, Any]:
+    """The same, of words as papers on this text cut them; what sacreBLEU cannot cut is cut before."""
+    if words != "moses":
+        return {"name": words, **lower_cased(written, references, words)}
+    score = lower_cased(moses(written, language), moses(references, language), "none")
+    by = f"tokenised by sacremoses {version('sacremoses')} for {language}"
+    return {"name": words, **score, "signature": f"{score['signature']}, {by}"}
+
+
+def moses(lines: list[str], language: str) -> list[str]:
+    """Words and marks with a space between, by the rules of Moses' tokenizer."""
+    from sacremoses import MosesTokenizer
+
+    tokenizer = MosesTokenizer(lang=language)
+    return [tokenizer.tokenize(line, return_str=True, escape=False) for line in lines]
 
 
 def circumstances() -> dict[str, Any]:

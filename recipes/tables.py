@@ -31,6 +31,7 @@ WORDS = {
     "en": {
         "missing": "Not measured yet.",
         "results": ("model", "parameters", "minutes", "BLEU", "BLEU, lower-cased", "chrF"),
+        "words": "BLEU, lower-cased, words by {name}",
         "made": "{date}, commit {commit}, {machine}",
         "signatures": "Signatures",
         "picture": "BLEU of each model against the length of the source sentence, with 95 % bands",
@@ -42,6 +43,7 @@ WORDS = {
     "ko": {
         "missing": "아직 재지 않았어요.",
         "results": ("모델", "매개변수", "분", "BLEU", "BLEU, 대소문자 무시", "chrF"),
+        "words": "BLEU, 대소문자 무시, {name} 단어",
         "made": "{date}, 커밋 {commit}, {machine}",
         "signatures": "서명",
         "picture": "원문 길이에 따른 모델별 BLEU와 95 % 구간",
@@ -82,23 +84,27 @@ def rows(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
 
 def scores(results: Results, words: Words) -> str:
     """All models of a recipe, with what makes the scores comparable."""
+    cut = {found["words"]["name"] for found in results.values() if "words" in found}  # one name, where there is any
     lines = [
         (
             f"`{model}`",
             f"{found['training']['parameters']:,}",
             f"{found['training']['minutes']:.0f}",
             *(f"{score:.2f}" for score in (found["bleu"], found["lower_cased"]["bleu"], found["chrf"])),
+            *(f"{found['words']['bleu']:.2f}" if "words" in found else "–" for _ in cut),
         )
         for model, found in results.items()
     ]
-    signatures = {
-        f"`{signature}`"
-        for found in results.values()
-        for signature in (found["signatures"]["bleu"], found["lower_cased"]["signature"], found["signatures"]["chrf"])
-    }
+    signatures = {f"`{signature}`" for found in results.values() for signature in every_signature(found)}
     made = {words["made"].format(**{**found, "commit": str(found["commit"])[:7]}) for found in results.values()}
-    table = rows(words["results"], lines)
+    table = rows([*words["results"], *(words["words"].format(name=name) for name in cut)], lines)
     return f"{table}\n{'; '.join(sorted(made))}. {words['signatures']}: {', '.join(sorted(signatures))}.\n"
+
+
+def every_signature(found: dict[str, Any]) -> list[str]:
+    """Of each score that is shown."""
+    own = (found["signatures"]["bleu"], found["lower_cased"]["signature"], found["signatures"]["chrf"])
+    return [*own, *([found["words"]["signature"]] if "words" in found else [])]
 
 
 def by_length(results: Results, words: Words, picture: str) -> str:

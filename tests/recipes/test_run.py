@@ -15,6 +15,7 @@ import yaml
 
 from corpora import SMALL, write_corpus
 from recipes import tables
+from recipes.run import Recipe, in_words, lower_cased
 from softgaze.cli import app
 from softgaze.config import read_config, resolve, validated
 from softgaze.models import build
@@ -32,7 +33,8 @@ def place(tmp_path_factory):
     for part, pairs in (("train", 40), ("dev", 6), ("test", 5)):
         write_corpus(place / "data", pairs=pairs, name=part)
     recipe = {part: [f"{part}.en", f"{part}.de"] for part in ("train", "dev", "test")}
-    (place / "toy/recipe.yaml").write_text(yaml.safe_dump({**recipe, "models": ["transformer", "rnn-luong"]}))
+    said = {**recipe, "models": ["transformer", "rnn-luong"], "words": "moses"}
+    (place / "toy/recipe.yaml").write_text(yaml.safe_dump(said))
     for arch in ("transformer", "rnn-luong"):
         settings = {"model": {"arch": arch, "options": SMALL[arch]}, "budget": {"steps": 3}}
         (place / f"toy/{arch}.yaml").write_text(yaml.safe_dump(settings))
@@ -54,6 +56,7 @@ def test_a_recipe_is_trained_scored_and_written_down_once(place):
     assert all(found["training"]["step"] == 3 for found in results.values())
     assert results["rnn-luong"]["signatures"]["bleu"].count("case:mixed") == 1
     assert "case:lc" in results["rnn-luong"]["lower_cased"]["signature"]
+    assert results["rnn-luong"]["words"]["name"] == "moses"
 
     weights = {path: path.stat().st_mtime_ns for path in (place / "runs").rglob("*.safetensors")}
     assert run(place, *order, "--only", "rnn-luong").returncode == 0
@@ -61,6 +64,27 @@ def test_a_recipe_is_trained_scored_and_written_down_once(place):
     again = json.loads((place / "toy/results.json").read_text())
     assert again["rnn-luong"]["bleu"] == results["rnn-luong"]["bleu"]
     assert again["transformer"] == results["transformer"]
+
+
+@pytest.mark.parametrize(
+    ("words", "language", "pair", "by_hand"),
+    [
+        ("moses", "de", ("Er sah z.B. Hunde.", "er sah z.B. Katzen."), ("er sah z.b. hunde .", "er sah z.b. katzen .")),
+        ("ko-mecab", "ko", ("개가 집에 가요.", "개가 책을 봐요."), ("개 가 집 에 가요 .", "개 가 책 을 봐요 .")),
+    ],
+)
+def test_words_are_counted_as_papers_cut_them(words, language, pair, by_hand):
+    found = in_words([pair[0]], [pair[1]], words, language)
+    assert found["bleu"] == pytest.approx(lower_cased([by_hand[0]], [by_hand[1]], "none")["bleu"])
+    assert found["bleu"] != pytest.approx(lower_cased([pair[0]], [pair[1]])["bleu"])  # sacreBLEU's own cut is another
+    assert ("sacremoses" if words == "moses" else "tok:ko-mecab") in found["signature"]
+
+
+def test_without_what_cuts_words_the_other_scores_are_still_counted(monkeypatch, capsys):
+    monkeypatch.setattr("recipes.run.find_spec", lambda name: None)
+    monkeypatch.setattr(Path, "exists", lambda path: True)  # its text
+    assert Recipe("multi30k-en-de", Path("data"), Path("runs")).words is None
+    assert capsys.readouterr().err == "not counted: BLEU of words by moses; sacremoses is missing\n"
 
 
 @pytest.mark.parametrize(

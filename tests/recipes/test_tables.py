@@ -58,6 +58,17 @@ def test_a_table_has_a_row_for_each_model_and_its_figures(toy):
     assert "2026-01-02, commit 0123456, a computer" in after
 
 
+def test_bleu_of_words_cut_another_way_has_a_column_where_it_was_counted(toy):
+    words = {"name": "moses", "bleu": 37.25, "signature": "nrefs:1|tok:none, sacremoses"}
+    toy({"transformer": {**FOUND, "words": words}, "rnn": FOUND})
+    after = asked("results")
+    assert "| chrF | BLEU, lower-cased, words by moses |" in after
+    assert "| `transformer` | 2,284,032 | 60 | 36.96 | 37.50 | 60.00 | 37.25 |" in after
+    assert "| `rnn` | 2,284,032 | 60 | 36.96 | 37.50 | 60.00 | – |" in after
+    assert "`nrefs:1|tok:none, sacremoses`" in after
+    assert "moses 단어" in asked("results", "README.ko.md")
+
+
 @pytest.mark.parametrize("what", ["results", "lengths", "differences"])
 def test_what_was_not_measured_is_said_to_be_missing(what, toy):
     assert "Not measured yet." in asked(what)
