@@ -163,6 +163,15 @@ def test_learned_scores_compare_different_widths(name):
     same(score(query, keys).detach(), torch.tensor(np.array(expected)))
 
 
+@pytest.mark.parametrize("name", sorted({*SCORES} - {"location"}))  # which knows of places
+def test_a_shuffled_memory_gives_the_same_and_shuffles_the_weights(name):
+    score, (query, keys, values), order = make_score(name), triple(), torch.randperm(K)
+    plain = attend(query, score.keys(keys), values, score=score.compare, need_weights=True)
+    shuffled = attend(query, score.keys(keys[:, :, order]), values[:, :, order], score=score.compare, need_weights=True)
+    same(shuffled.context, plain.context)
+    same(shuffled.weights, plain.weights[..., order])
+
+
 @pytest.mark.parametrize("name", SCORES)
 @pytest.mark.parametrize("need_weights", [False, True])
 def test_a_query_that_may_look_nowhere_gives_zeros_and_no_nan(name, need_weights):

@@ -57,6 +57,14 @@ def test_higher_scores_are_higher_and_longer_sentences_further_right():
     assert all(one[0] < other[0] and one[1] > other[1] for one, other in pairwise(found))
 
 
+def test_a_bucket_of_one_length_has_that_length_in_its_middle():
+    points = tuple(Point(length, length, length, 40, Estimate(50, 40, 60)) for length in range(1, 9))
+    tree = drawn(Curve("a", points))
+    rulers = [(float(each.get("x1")), float(each.get("x2"))) for each in of(tree, "line", **{"class": "ruler"})]
+    middles = [(start + end) / 2 for start, end in rulers]
+    assert middles == pytest.approx([across for across, _ in places(of(tree, "polyline")[0])], abs=0.1)
+
+
 def test_a_line_runs_inside_its_band():
     tree = drawn(curve("a", [10, 60, 30, 90]))
     line = places(of(tree, "polyline")[0])

@@ -167,3 +167,16 @@ def test_weights_of_ones_own_say_what_they_are_about():
     assert "predict" not in written
     assert "source:" not in written
     assert "three questions" in drawing.find(f"{SPACE}desc").text
+    assert {"coverage", "weight"} <= {*texts_of(drawing)}
+
+
+def test_rows_that_are_no_queries_say_what_they_are_and_are_not_summed():
+    written = texts_of(drawing_of(example(), about="three kinds of layer", sides=("layer", "word")))
+    assert {"layer ↓ word →", "share", "entropy"} <= {*written}
+    assert not {"coverage", "weight"} & {*written}
+
+
+@pytest.mark.parametrize(("links", "shown"), [("0-0", False), ("0-0 1p1", True)])
+def test_the_sign_of_possible_links_stands_only_where_there_are_some(links, shown):
+    written = texts_of(drawing_of(example(), gold=Alignment.parse(links)))
+    assert ("gold, possible" in written) is shown

@@ -19,7 +19,7 @@ LETTER, SMALL, LABEL = 12, 10.5, 16  # sizes of text; labels are at least so far
 LONGEST = 22  # em of a system's name
 MARKER = 4.0
 STRIP = 30  # from the axis down to the counts of sentences
-ROOM = 1.04  # beyond the longest sentences
+ROOM, HALF = 1.04, 0.5  # beyond the longest sentences, and how far a bucket reaches beyond its longest
 BEYOND = "beyond the trained lengths"
 
 
@@ -78,7 +78,8 @@ def lay_out(scores: Mapping[str, Sequence[Curve]]) -> list[Panel]:
     shown = {score: [curve for curve in curves if curve.points] for score, curves in scores.items()}
     longest = max(point.length for curves in shown.values() for curve in curves for point in curve.points)
     ends = [point.high for curves in shown.values() for curve in curves for point in curve.points]
-    across = min(max(ends), 1.5 * longest) * ROOM
+    end = min(max(ends), 1.5 * longest)
+    across = max(end * ROOM, end + HALF)
     return [
         Panel(score, curves, TOP + number * (HEIGHT + GAP + STRIP), across, value_axis(curves))
         for number, (score, curves) in enumerate((score, curves) for score, curves in shown.items() if curves)
@@ -150,7 +151,7 @@ def strip(panel: Panel) -> str:
     buckets = sorted({(point.low, point.high, point.sentences) for curve in panel.curves for point in curve.points})
     parts = [text(LEFT - 8, down + 4, "sentences", "end", fill=FAINT, class_="quiet", font_size=SMALL - 1)]
     for low, high, sentences in buckets:
-        start, end = panel.x(max(low - 0.5, 0)) + 1, panel.x(high + 0.5) - 1
+        start, end = panel.x(max(low - HALF, 0)) + 1, panel.x(high + HALF) - 1
         words = f"{sentences:,}"
         parts.append(element("line", x1=start, x2=end, y1=down - 7, y2=down - 7, stroke=FAINT, class_="ruler"))
         if width_of(words, SMALL) <= end - start + 4:

@@ -366,11 +366,19 @@ class Attention:
 
         return load(Path(path))
 
-    def plot(self, gold: Alignment | None = None, *, about: str = "", raw: bool = False) -> "Figure":
+    def plot(
+        self,
+        gold: Alignment | None = None,
+        *,
+        about: str = "",
+        sides: tuple[str, str] = ("query", "key"),
+        raw: bool = False,
+    ) -> "Figure":
         """A picture for a paper, to `.save("a.svg")`, .png or .pdf; `gold` links between words are outlined.
 
-        `about` says what weights of one's own are, which are no map of a model. Where columns lie on a photo, it is
-        drawn once a word, dimmed where the word did not look; `raw` shows the cells and their numbers.
+        `about` says what weights of one's own are, which are no map of a model, and `sides` what their rows and
+        columns are, if no queries and keys: then numbers are shares of a row, and columns are not summed. Where columns
+        lie on a photo, it is drawn once a word, dimmed where the word did not look; `raw` shows the cells and numbers.
         """
         from softgaze.gaze.figure import Figure
         from softgaze.gaze.svg import svg
@@ -378,7 +386,11 @@ class Attention:
 
         if self.grid is None and raw:
             raise ValueError("these columns lie on no grid, whose cells could be shown raw")
-        return Figure(svg(self, gold=gold, about=about) if self.grid is None else tiles(self, about=about, raw=raw))
+        return Figure(
+            svg(self, gold=gold, about=about, sides=sides)
+            if self.grid is None
+            else tiles(self, about=about, raw=raw)
+        )
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
         """For notebooks."""

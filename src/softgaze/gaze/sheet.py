@@ -21,6 +21,7 @@ SLANT = 0.7072  # sine and cosine of 45°
 NOTE, NOTE_LINE = 12, 17  # letters and lines of legend and footer
 SCALE, SIGN, LEGEND_LINE = 140, 18, 26  # signs of the legend
 SIDES = {"cross": ("output", "source"), "encoder": ("source", "source"), "decoder": ("output", "output")}
+ASKED = ("query", "key")  # sides of weights of one's own
 NUMBERS = {"weights": "weight", "norms": "weight × length", "rollout": "rollout"}  # what a cell holds, by measure
 
 
@@ -83,6 +84,7 @@ class Sheet:
     attention: Attention
     gold: Alignment | None = None
     about: str = ""  # what weights of one's own are; else which map of a model this is
+    sides: tuple[str, str] = ASKED  # of rows and columns of one's own
     is_narrow: bool = False  # beside others, so that cells are no wider than high
 
     @cached_property
@@ -114,7 +116,7 @@ class Sheet:
         """With room for row labels at the left."""
         size = self.sizes.cell if self.is_turned else max(self.sizes.cell, self.widest + PAD)
         widths = [width_of(name, self.sizes.letter) for name in self.names[0]]
-        widths += [width_of(name, self.sizes.number) for name in (self.corner, "coverage")]
+        widths += [width_of(name, self.sizes.number) for name in (self.corner, *["coverage"] * self.is_covered)]
         return Axis(self.attention.column_labels, MARGIN + max(widths) + PAD, size)
 
     @cached_property
@@ -126,7 +128,12 @@ class Sheet:
     @property
     def corner(self) -> str:
         """What stands at the left and what on top."""
-        return "{} ↓ {} →".format(*(("query", "key") if self.about else SIDES[self.attention.view.kind]))
+        return "{} ↓ {} →".format(*(self.sides if self.about else SIDES[self.attention.view.kind]))
+
+    @property
+    def is_covered(self) -> bool:
+        """Whether rows look at the same columns, so that a sum over rows means something."""
+        return self.sides == ASKED
 
     @cached_property
     def reach(self) -> float:
@@ -156,9 +163,11 @@ class Sheet:
     @cached_property
     def legend(self) -> list[list[tuple[str, str]]]:
         """Lines of (sign, meaning) that fit side by side."""
-        signs = [("scale", NUMBERS[self.attention.view.measure]), ("ring", "most of its row")]
+        signs = [("scale", NUMBERS[self.attention.view.measure] if self.is_covered else "share")]
+        signs += [("ring", "most of its row")]
         if self.gold is not None:
-            signs += [("sure", "gold"), ("possible", "gold, possible")]
+            signs += [("sure", "gold")]
+            signs += [("possible", "gold, possible")] * any(link not in self.gold.links for link in self.gold)
         lines: list[list[tuple[str, str]]] = [[]]
         for sign in signs:
             taken = sum(width_of_sign(*each) for each in [*lines[-1], sign])

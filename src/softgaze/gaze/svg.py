@@ -15,6 +15,7 @@ from softgaze.gaze.colours import BLACK, FAINT, GOLD, GREY, INK, LINE, WHITE, in
 from softgaze.gaze.drawing import element, picture, spelled, text, written
 from softgaze.gaze.lettering import isolated, width_of
 from softgaze.gaze.sheet import (
+    ASKED,
     BAR,
     FOOT,
     LEGEND_LINE,
@@ -41,17 +42,18 @@ FRAMES = {
 LOWER = 0.36  # from the middle of a line down to where its letters stand, in em
 
 
-def svg(attention: Attention, *, gold: Alignment | None = None, about: str = "") -> str:
+def svg(
+    attention: Attention, *, gold: Alignment | None = None, about: str = "", sides: tuple[str, str] = ASKED
+) -> str:
     """The picture as SVG; `gold` links, words of the source to words of the output, are outlined.
 
-    Beneath it stands which map of a model it is, or what it is `about`.
+    Beneath it stands which map of a model it is, or what it is `about`, with `sides` of its own.
     """
-    return drawn(attention, gold, svg_element(attention), about)
+    return drawn(Sheet(attention, gold, about, sides), svg_element(attention))
 
 
-def drawn(attention: Attention, gold: Alignment | None = None, numbers: str = "", about: str = "") -> str:
+def drawn(sheet: Sheet, numbers: str = "") -> str:
     """The picture with or without the numbers inside."""
-    sheet = Sheet(attention, gold, about)
     parts = [numbers, grid(sheet), cells(sheet), printed(sheet), rings(sheet), outlines(sheet)]
     parts += [row_labels(sheet), column_labels(sheet), entropies(sheet), coverages(sheet), legend(sheet), footer(sheet)]
     return (
@@ -59,7 +61,7 @@ def drawn(attention: Attention, gold: Alignment | None = None, numbers: str = ""
             sheet.width,
             sheet.height,
             "\n".join(filter(None, parts)),
-            title=title(attention),
+            title=title(sheet.attention),
             description=description(sheet),
         )
         + "\n"
@@ -222,6 +224,8 @@ def entropies(sheet: Sheet) -> str:
 
 def coverages(sheet: Sheet) -> str:
     """Under each column: how much all words together looked at it; one that stays at 0 was not used."""
+    if not sheet.is_covered:
+        return ""
     covered = sheet.attention.coverage()
     top, most = sheet.rows.end + PAD / 2, max(1.0, float(covered.max(initial=0)))
     parts = [text(sheet.columns.start - PAD, sheet.below, "coverage", "end")]
