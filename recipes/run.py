@@ -134,8 +134,11 @@ def circumstances() -> dict[str, Any]:
 
 
 def write_results(path: Path, results: dict[str, Any]) -> None:
-    """Add to what is there: models may be measured one at a time."""
+    """Add to what is there: models may be measured one at a time. What compares others with these is forgotten."""
     before = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    for found in before.values():
+        if any(other["name"] in results for other in found.get("lengths", {}).get("against", ())):
+            del found["lengths"]
     path.write_text(json.dumps({**before, **results}, indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
 
 

@@ -68,7 +68,7 @@ def read(recipe: str) -> Results:
 def baseline(results: Results) -> str | None:
     """The model that the others were compared with, if they were."""
     names = {each["name"] for found in results.values() for each in found.get("lengths", {}).get("against", ())}
-    return min(names, default=None)
+    return min((name for name in names if "lengths" in results.get(name, {})), default=None)
 
 
 def rows(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:

@@ -15,7 +15,7 @@ import yaml
 
 from corpora import SMALL, write_corpus
 from recipes import tables
-from recipes.run import Recipe, in_words, lower_cased
+from recipes.run import Recipe, in_words, lower_cased, write_results
 from softgaze.cli import app
 from softgaze.config import read_config, resolve, validated
 from softgaze.models import build
@@ -64,6 +64,14 @@ def test_a_recipe_is_trained_scored_and_written_down_once(place):
     again = json.loads((place / "toy/results.json").read_text())
     assert again["rnn-luong"]["bleu"] == results["rnn-luong"]["bleu"]
     assert again["transformer"] == results["transformer"]
+
+
+def test_what_was_compared_with_another_model_is_forgotten(tmp_path):
+    path = tmp_path / "results.json"
+    against = {"lengths": {"against": [{"name": "rnn"}]}}
+    path.write_text(json.dumps({"rnn": {"bleu": 1, "lengths": {}}, "luong": against, "conv": {"bleu": 3}}))
+    write_results(path, {"rnn": {"bleu": 2}})
+    assert json.loads(path.read_text()) == {"rnn": {"bleu": 2}, "luong": {}, "conv": {"bleu": 3}}
 
 
 @pytest.mark.parametrize(

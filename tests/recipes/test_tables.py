@@ -123,6 +123,12 @@ def test_lengths_are_a_picture_and_a_table_that_marks_what_is_no_luck(measured):
     assert all(f"{name}, 4–10 words: {score}" in drawn for name, score in (("rnn", "30.0"), ("transformer", "35.0")))
 
 
+def test_without_the_baseline_s_own_lengths_nothing_is_compared(toy):
+    toy({"rnn": FOUND, "transformer": {**FOUND, "lengths": found_by_length("transformer", 35.0, "rnn")}})
+    assert "Not measured yet." in asked("lengths")
+    assert "Not measured yet." in asked("differences")
+
+
 def test_a_korean_document_has_the_same_figures_in_korean(measured):
     after = asked("lengths", "docs/guide/ko/page.md")
     assert "(../../pictures/toy-by-length.svg)" in after
