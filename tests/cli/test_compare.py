@@ -6,12 +6,16 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 
 import pytest
+import typer
 
 from commands import run
 from corpora import write_corpus
-from evaluation.compare.comparisons import QUICK, archs, compared, planned
+from evaluation.compare.comparisons import QUICK, archs, compared, planned, take
+from softgaze.cli import compare as cli
+from softgaze.evaluation.compare.plan import Plan, absolute
 from softgaze.evaluation.compare.report import write_report
 from softgaze.training.run import RunDirectory
 
@@ -19,6 +23,8 @@ STEPS, EVERY = 80, 10
 TEXT = ["--train", "text/train.en", "text/train.de", "--test", "text/test.en", "text/test.de"]
 SETTINGS = [f"--set={section}.{name}={value}" for section, values in QUICK.items() for name, value in values.items()]
 COMMAND = ["compare", *TEXT, "--archs", archs("rnn-luong", "transformer"), "--steps", STEPS, *SETTINGS]
+TIMED = ("minutes", "tokens_per_second", "spread", "sentences_per_second", "seconds")
+MEASURED = (*TIMED, "memory", "memory_before", "measured_on")
 COMMAND += [f"--set=validation.every={EVERY}", "--beam", "1", "--device", "cpu"]
 
 
@@ -60,12 +66,12 @@ def comparable(record):
     """What does not hang on the clock, the machine or the day."""
     for model in record["models"]:
         for turn in ("training", "translating"):
-            for name in ("minutes", "tokens_per_second", "sentences_per_second", "seconds", "memory", "memory_before"):
+            for name in MEASURED:
                 model[turn].pop(name, None)
         for each in model["learning"]:
             each.pop("minutes")
     record.pop("findings")
-    return {**record, "measured_on": None}
+    return {**record, "reported_on": None}
 
 
 def test_killed_and_stopped_equals_undisturbed(tmp_path):
@@ -135,3 +141,79 @@ def test_mistakes_are_one_line_and_leave_nothing(place, arguments, code, said):
     assert said in done.stderr
     assert "\n" not in done.stderr
     assert sorted(place.rglob("*")) == before
+
+
+def test_only_one_process_compares_in_a_place(place):
+    command = ["compare", *TEXT, "--archs", archs("conv"), "--steps", "5", "--out", "taken"]
+    plan = place / "taken" / "plan.json"
+    with RunDirectory(place / "taken").locked():
+        replace(planned(place, "rnn"), out=place / "taken").write()
+        before = plan.read_text()
+        for more in ([], ["--fresh"]):
+            done = run(place, *command, *more)
+            assert done.returncode == 2
+            assert "another process is training here" in done.stderr
+            assert plan.read_text() == before
+
+
+def test_a_refused_command_leaves_the_plan_of_the_one_before(tmp_path):
+    plan = absolute(planned(tmp_path, "rnn"))
+    compared(plan)
+    command = [*COMMAND, "--archs", archs("rnn"), "--out", "out", "--set=data.vocabulary=40"]
+    done = run(tmp_path, *command)
+    assert done.returncode == 2
+    assert "data.vocabulary" in done.stderr
+    assert Plan.read(plan.out) == plan
+
+
+def test_a_model_that_fails_decides_the_exit_code_and_the_others_are_reported(tmp_path, monkeypatch):
+    planned(tmp_path, "rnn")
+    command = [*COMMAND, "--archs", archs("rnn", "conv"), "--steps", "4", "--out", "out"]
+    monkeypatch.setattr(cli, "launch", lambda plan, name, kind: 5 if "rnn" in name else take(plan, name, kind))
+    done = run(tmp_path, *command)
+    assert done.returncode == 5
+    assert "rnn:width=16 is not compared: its training ended in an error (exit code 5)." in done.stdout
+    assert str(tmp_path / "out" / "report.html") in done.stdout
+    monkeypatch.setattr(cli, "launch", lambda *turn: 6)
+    done = run(tmp_path, *command, "--fresh")
+    assert done.returncode == 6
+    assert "report" not in done.stdout
+
+
+def test_a_turn_tells_its_exit_code_but_one_that_was_asked_to_stop_stops_all(tmp_path, monkeypatch):
+    plan = planned(tmp_path, "rnn")
+    plan.write()
+    assert cli.launch(plan, "unheard of", "train") == 2
+
+    def killed(number):
+        monkeypatch.setattr(cli, "wait", lambda process, stop: process.send_signal(number) or process.wait())
+        return cli.launch(plan, "rnn:width=16", "train")
+
+    assert killed(signal.SIGKILL) == 137
+    with pytest.raises(typer.Exit) as left:
+        killed(signal.SIGTERM)
+    assert left.value.exit_code == 143
+
+
+def test_another_seed_is_refused_also_for_models_that_are_new(tmp_path, monkeypatch):
+    plan = absolute(planned(tmp_path, "rnn"))
+    compared(plan)
+    monkeypatch.setattr(cli, "launch", lambda *turn: 6)
+    command = [*COMMAND, "--archs", archs("conv"), "--out", "out", "--seed", "7"]
+    done = run(tmp_path, *command)
+    assert done.returncode == 2
+    assert "this comparison began with seed 1" in done.stderr
+    assert "\n" not in done.stderr
+    assert Plan.read(plan.out) == plan
+    assert run(tmp_path, *command, "--fresh").returncode == 6
+
+
+def test_a_larger_budget_goes_on_without_another_word(tmp_path, monkeypatch):
+    planned(tmp_path, "rnn")
+    monkeypatch.setattr(cli, "launch", take)
+    command = ["compare", *TEXT, "--archs", archs("rnn"), "--set=training.batch_tokens=64", "--out", "out"]
+    for steps in (20, 40):
+        done = run(tmp_path, *command, "--beam", "1", "--steps", steps)
+        assert done.returncode == 0, done.stderr
+        [model] = json.loads((tmp_path / "out" / "report.json").read_text())["models"]
+        assert [each["step"] for each in model["learning"]] == [*range(2, steps + 1, 2)]

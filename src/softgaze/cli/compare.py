@@ -1,5 +1,6 @@
 """`softgaze compare`: several architectures on the same text and budget, and one report. Knows flags and processes."""
 
+import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 COMMAND = PairCommand
 PHRASEBOOK = "phrasebook"  # where --built-in keeps its text, in --out
+SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
+STOPPED = {128 + getattr(signal, name) for name in SIGNALS if hasattr(signal, name)}  # exit codes of who was asked to
 
 
 def compare(
@@ -70,7 +73,7 @@ def compare(
     length, size, speed, memory, learning curves, and the same sentences translated by every model with their maps of
     attention. Models train one after the other. Ctrl-C saves, and the same command goes on; models that are done stay.
     """
-    from softgaze.evaluation.compare.plan import Plan, absolute
+    from softgaze.evaluation.compare.plan import Plan, absolute, stored_plan
 
     if turn is not None:
         take(Plan.read(out), *turn)
@@ -88,7 +91,7 @@ def compare(
         "test": test,
     }
     check_text(text, built_in)
-    settings = all_settings(flags, config, set_ or [])
+    settings = all_settings(flags, config, set_ or [], None if fresh else stored_plan(out))
     variants = variants_of(archs, settings, built_in)
     texts = built_in_text(out) if built_in else text
     plan = Plan(out.resolve(), tuple(variants), settings, beam=beam, device=device, **texts)
@@ -111,15 +114,17 @@ def check_text(text: dict[str, Any], built_in: bool) -> None:
         raise UsageError("nothing to score on: give --test SRC TGT, sentences that are not in the training text")
 
 
-def all_settings(flags: dict[str, dict[str, Any]], config: Path | None, assignments: list[str]) -> dict[str, Any]:
-    """What all models share."""
+def all_settings(
+    flags: dict[str, dict[str, Any]], config: Path | None, assignments: list[str], before: "Plan | None"
+) -> dict[str, Any]:
+    """What all models share, in a comparison that is new or goes on from `before`."""
     from softgaze.config import merged, parse_assignments, read_config
     from softgaze.evaluation.compare.plan import shared_settings
 
     given = {
         section: {key: value for key, value in values.items() if value is not None} for section, values in flags.items()
     }
-    return shared_settings(merged(read_config(config) if config else {}, given, parse_assignments(assignments)))
+    return shared_settings(merged(read_config(config) if config else {}, given, parse_assignments(assignments)), before)
 
 
 def variants_of(archs: str | None, settings: dict[str, Any], built_in: bool) -> "list[Variant]":
@@ -141,29 +146,43 @@ def built_in_text(out: Path) -> dict[str, Any]:
 
 
 def run(plan: "Plan", fresh: bool) -> None:
-    """Prepare, take all turns, report."""
+    """Prepare, take all turns, report; nobody else does so in the same place meanwhile."""
     from softgaze.data.corpus import Corpus
-    from softgaze.evaluation.compare.built_in import write_built_in
-    from softgaze.evaluation.compare.plan import beginning, check_place, clear
+    from softgaze.evaluation.compare.plan import check_place, clear
     from softgaze.evaluation.compare.report import write_report
-    from softgaze.evaluation.compare.running import prepare_shared, take_turns
+    from softgaze.evaluation.compare.running import take_turns
+    from softgaze.training.run import RunDirectory
 
     if not plan.built_in:
         for text in filter(None, (plan.corpus, plan.held_out, Corpus.of([plan.test]))):
             text.count()  # missing or unequal files are found before --fresh deletes anything
     check_place(plan.out)
-    if fresh:
-        clear(plan.out)
-    with beginning(plan.out):
-        plan.write()
+    with RunDirectory(plan.out).locked():
+        if fresh:
+            clear(plan.out)
+        set_up(plan)
+        failed = take_turns(plan, launch, say)
+        if len(failed) < len(plan.variants):
+            for line in write_report(plan):
+                typer.echo(line)
+    for failure in failed.values():
+        raise typer.Exit(failure["exit_code"])  # of the first
+
+
+def set_up(plan: "Plan") -> None:
+    """The text, prepared once for all models, and the plan for whoever takes a turn."""
+    from softgaze.evaluation.compare.built_in import check_whole, write_built_in
+    from softgaze.evaluation.compare.plan import planning
+    from softgaze.evaluation.compare.running import prepare_shared
+
+    with planning(plan):
+        plan.check_runs()
         if plan.built_in:
-            write_built_in(plan.out / PHRASEBOOK, seed=plan.config(plan.variants[0].name).training.seed)
+            write_built_in(plan.out / PHRASEBOOK, seed=plan.seed)
         if not plan.encoded.exists():
             say("preparing the text, once for all models")
         prepare_shared(plan)
-    take_turns(plan, launch, say)
-    for line in write_report(plan):
-        typer.echo(line)
+        check_whole(plan)
 
 
 def say(message: str) -> None:
@@ -171,8 +190,8 @@ def say(message: str) -> None:
     typer.echo(message, err=True)
 
 
-def launch(plan: "Plan", name: str, kind: str) -> None:
-    """Take one turn in a process of its own; leaves with its exit code if it did not end well.
+def launch(plan: "Plan", name: str, kind: str) -> int:
+    """Take one turn in a process of its own; returns its exit code, or leaves with it when somebody asked to stop.
 
     A terminal's Ctrl-C reaches this process alone, which passes it on: once, so that the other saves before it leaves.
     """
@@ -182,17 +201,16 @@ def launch(plan: "Plan", name: str, kind: str) -> None:
     from softgaze.training.signals import stoppable
 
     command = [sys.executable, "-m", "softgaze", "compare", "--out", str(plan.out), "--turn", kind, name]
-    with stoppable() as stop:
-        process = subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True)
+    with stoppable() as stop, subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
         try:
             code = wait(process, stop)
         except BaseException:
             process.kill()
             raise
-    if stop:
-        raise typer.Exit(stop.exit_code)
-    if code:
-        raise typer.Exit(code if code > 0 else 128 - code)
+    code = code if code >= 0 else 128 - code
+    if stop or code in STOPPED:
+        raise typer.Exit(stop.exit_code if stop else code)
+    return code
 
 
 def wait(process: "Popen[bytes]", stop: "Stop") -> int:
@@ -214,14 +232,13 @@ def take(plan: "Plan", kind: str, name: str) -> None:
     """The other side of `launch`: one turn, in this process."""
     from softgaze.cli.progress import listener_for
     from softgaze.cli.translate import progress
-    from softgaze.data.corpus import Corpus
     from softgaze.evaluation.compare.turns import Turn, stop_with_parent
     from softgaze.training import Interrupted
 
     stop_with_parent()
     turn = Turn(plan, name)
     if kind == "translate":
-        with progress(Corpus.of(turn.texts().values()).count()) as advance:
+        with progress(turn.amount()) as advance:
             turn.translate(advance)
         return
     listener = listener_for(turn.path)

@@ -19,3 +19,15 @@ def peak_memory() -> int | None:
         return None
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return held if sys.platform == "darwin" else held * 1024
+
+
+def peak_device_memory(device: str) -> int | None:
+    """The most memory that tensors of this process took on a GPU, in bytes; None where the device is no such one.
+
+    What the process holds there beside tensors is not counted: it is kept for the next, or belongs to the driver.
+    """
+    if not device.startswith("cuda"):
+        return None
+    import torch
+
+    return torch.cuda.max_memory_allocated(device)

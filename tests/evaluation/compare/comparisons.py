@@ -39,10 +39,11 @@ def beyond(plan: Plan) -> Plan:
     return replace(plan, edges=(3, 6), beyond=(source, target), beyond_edges=(4, 6))
 
 
-def take(plan: Plan, name: str, kind: str) -> None:
+def take(plan: Plan, name: str, kind: str) -> int:
     """One turn, here and now."""
     turn = Turn(plan, name)
     turn.train(Listener()) if kind == "train" else turn.translate()
+    return 0
 
 
 def compared(plan: Plan) -> list[str]:

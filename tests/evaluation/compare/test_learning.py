@@ -26,5 +26,11 @@ def test_every_validation_of_every_model_has_its_place_in_both_panels(found, nam
         assert each.index(max(each)) == down.index(min(down)) or max(each) - each[down.index(min(down))] < 0.5
 
 
+def test_a_chart_that_stands_alone_tells_its_signature():
+    lines = [Learning("one", [0.1], {"bleu": [2.0], "loss": [5.0]})]
+    assert "BLEU nrefs:1|tok:13a" in learning_chart(lines, signature="nrefs:1|tok:13a")
+    assert "BLEU nrefs" not in learning_chart(lines)
+
+
 def test_a_model_that_never_scored_is_drawn_too():
     assert "<svg" in learning_chart([Learning("none", [0.1], {"bleu": [0.0], "loss": [5.0]})])

@@ -3,17 +3,22 @@
 import html
 import json
 import re
+from copy import deepcopy
 from dataclasses import replace
 
 import pytest
+from sacrebleu.metrics.bleu import BLEU
+from sacrebleu.metrics.chrf import CHRF
 
-from evaluation.compare.comparisons import beyond, compared, planned
+from evaluation.compare.comparisons import beyond, compared, planned, take
 from softgaze.data.corpus import read_pairs
-from softgaze.evaluation.compare import tables
-from softgaze.evaluation.compare.record import holm
-from softgaze.evaluation.compare.report import write_report
-from softgaze.evaluation.compare.running import take_turns
-from softgaze.evaluation.compare.turns import Turn
+from softgaze.evaluation.compare import tables, turns
+from softgaze.evaluation.compare.page import BEYOND, HELD_OUT, lengths_note
+from softgaze.evaluation.compare.record import collect, holm
+from softgaze.evaluation.compare.report import with_rarity, write_report
+from softgaze.evaluation.compare.running import prepare_shared, take_turns
+from softgaze.evaluation.compare.turns import TRAINED, TRANSLATED, Turn, read_record, write_record
+from softgaze.evaluation.counts import TITLES
 from softgaze.metrics import score
 from softgaze.translator import load
 
@@ -78,6 +83,9 @@ def test_cells_are_the_numbers_of_the_json(record):
         assert numbers == pytest.approx(wanted, abs=0.051)
     for model, row in zip(record["models"], tables.costs(record).rows, strict=True):
         assert row[1] == f"{model['parameters']:,}"
+        least, most = model["translating"]["spread"]
+        assert least <= model["translating"]["tokens_per_second"] <= most
+        assert row[5] == f"{model['translating']['tokens_per_second']:,.0f} ({least:,.0f}–{most:,.0f})"
         assert row[6] == f"{model['training']['memory'] / 2**20:,.0f} MiB"
     for one, row in enumerate(tables.every_pair(record).rows):
         for other, cell in enumerate(row[1:]):
@@ -125,6 +133,108 @@ def test_the_same_command_takes_no_turn_again_and_what_changed_is_done_again(pla
     longer = replace(plan, settings={**plan.settings, "budget": {**plan.settings["budget"], "steps": 9}})
     take_turns(longer, lambda plan, name, kind: taken.append((name, kind)), lambda message: None)
     assert taken == [(variant.name, "train") for variant in plan.variants]
+
+
+def test_where_it_was_measured_is_told_apart_from_where_it_was_reported(plan, record):
+    def date(record):
+        return dict(tables.surroundings(record))["date"]
+
+    today = record["reported_on"]["date"]
+    assert date(record) == today
+    taken = [model[turn] for model in record["models"] for turn in ("training", "translating")]
+    assert all(each["measured_on"]["threads"] in record["threads"] for each in taken)
+    other = deepcopy(record)
+    other["models"][0]["training"]["measured_on"]["date"] = "2020-01-01"
+    assert date(other) == f"measured: 2020-01-01; {today} / report of: {today}"
+    for model in other["models"]:
+        model["training"]["measured_on"] = model["translating"]["measured_on"] = None
+    assert date(other) == f"report of: {today}"
+
+
+def test_memory_of_a_gpu_is_told_apart_where_there_is_one(record):
+    assert "GPU" not in str(tables.costs(record))
+    other = deepcopy(record)
+    other["models"][1]["training"] |= {"memory": 300 << 20, "device_memory": 5000 << 20}
+    table = tables.costs(other)
+    assert table.rows[1][6] == "300 MiB, GPU 5,000 MiB"
+    assert "GPU" not in str(table.rows[0])
+    assert "the most that its tensors took of the GPU's" in table.note
+
+
+def test_memory_is_asked_of_the_device_that_is_computed_on(tmp_path, monkeypatch):
+    asked = []
+    monkeypatch.setattr(turns, "peak_device_memory", lambda device: asked.append(device) or 7)
+    plan = planned(tmp_path, "rnn")
+    compared(plan)
+    [model] = collect(plan)["models"]
+    assert [model[turn]["device_memory"] for turn in ("training", "translating")] == [7, 7]
+    assert asked == ["cpu", "cpu"]
+
+
+def test_what_was_measured_by_an_older_version_is_still_reported(tmp_path):
+    plan = planned(tmp_path, "rnn")
+    compared(plan)
+    for name in (TRAINED, TRANSLATED):
+        path = Turn(plan, "rnn:width=16").path / name
+        found = read_record(path)
+        assert found.pop("measured_on")["date"]
+        del found["device_memory"]
+        write_record(path, found)
+    write_report(plan)
+    assert "- date: report of: " in plan.report("md").read_text()
+
+
+def test_who_fails_stops_nobody_else_and_is_named_in_every_form(tmp_path):
+    plan = planned(tmp_path, "rnn", "rnn-luong")
+    plan.write()
+    prepare_shared(plan)
+    said = []
+
+    def launch(plan, name, kind):
+        return 5 if name.startswith("rnn:") else take(plan, name, kind)
+
+    failed = take_turns(plan, launch, said.append)
+    assert failed == {"rnn:width=16": {"turn": "train", "exit_code": 5}}
+    assert said[1] == "[1/2] rnn:width=16: train: ended in an error"
+    line = "rnn:width=16 is not compared: its training ended in an error (exit code 5)."
+    assert write_report(plan)[0] == line
+    record = json.loads(plan.report("json").read_text())
+    assert record["failed"] == [{"name": "rnn:width=16", "turn": "train", "exit_code": 5}]
+    assert [model["name"] for model in record["models"]] == ["rnn-luong:width=16"]
+    assert all(line in plan.report(ending).read_text() for ending in ("md", "html"))
+    assert take_turns(plan, take, said.append) == {}
+    assert "not compared" not in write_report(plan)[0]
+
+
+def test_every_score_has_its_signature_in_the_record_and_in_charts_that_stand_alone(plan, record):
+    signatures = record["signatures"]
+    for name, own in signatures["scores"].items():
+        assert f"{TITLES[name]} {own}" in plan.report("lengths.svg").read_text()
+    assert f"BLEU {signatures['learning']['bleu']}" in plan.report("learning.svg").read_text()
+    assert signatures["learning"] == score(["a"], ["a"], language="de", ter=False).signatures
+
+
+def test_of_the_built_in_text_it_is_told_how_rare_each_length_was(plan, record):
+    told = with_rarity(replace(plan, built_in=True), record)
+    trained = told["text"]["trained_lengths"]
+    assert sum(each["pairs"] for each in trained) == plan.corpus.count()
+    assert told["findings"][:-1] == record["findings"]
+    for each in trained:
+        said = f"{each['pairs']:,} of {each['low']}–{each['high']} words"
+        assert (said in told["findings"][-1]) == (each["pairs"] > 0)
+    assert told["findings"][-1] in lengths_note(told)
+    assert HELD_OUT in lengths_note(told)
+    assert lengths_note(record) == BEYOND
+    assert with_rarity(plan, record) == record
+
+
+def test_sentences_are_signed_as_they_are_scored(record):
+    said = record["sentences"]["shown"][0]
+    metrics = {"bleu": BLEU(effective_order=True), "chrf": CHRF()}
+    for name, metric in metrics.items():
+        found = metric.sentence_score(said["translations"][0]["text"], [said["reference"]])
+        assert said["translations"][0][name] == pytest.approx(found.score, abs=0.01)
+        assert record["signatures"]["sentences"][name] == str(metric.get_signature())
 
 
 def test_another_text_is_refused(plan, tmp_path):

@@ -35,6 +35,11 @@ def test_what_all_share_stays_and_what_a_variant_says_wins():
     assert {each.config(shared).training.seed for each in (one, other)} == {7}
 
 
+def test_what_all_share_may_make_two_names_one_model():
+    with pytest.raises(UsageError, match="must differ"):
+        parse_variants("rnn,rnn:dropout=0.3", {"model": {"options": {"dropout": 0.3}}})
+
+
 def test_directories_are_distinct_and_safe():
     names = [each.directory for each in parse_variants("rnn,rnn:width=16,rnn:width=32:layers=1", {})]
     assert len(set(names)) == 3
@@ -54,6 +59,8 @@ def test_directories_are_distinct_and_safe():
         ("rnn,,conv", "one of 'rnn,,conv' is empty"),
         ("", "one of '' is empty"),
         ("conv, conv", "names conv twice"),
+        ("rnn,transformer,transformer:positions=rotary", "transformer and transformer:positions=rotary are the same"),
+        ("rnn:dropout=0.1,rnn:dropout=1e-1", "rnn:dropout=0.1 and rnn:dropout=1e-1 are the same model"),
         ("transformer:heads=3", "a width of 128 cannot be divided among 3 heads"),
         ("transformer:dropout=much", "the option dropout of transformer takes float, not 'much'"),
         ("transformer:layers.x=1", "transformer has no option 'layers'"),

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from softgaze.data.phrasebook.draft import Draft
 from softgaze.data.phrasebook.held_out import belongs
-from softgaze.data.phrasebook.sentences import LONGEST, Sentence, wish, wish_within, written_down
+from softgaze.data.phrasebook.sentences import Sentence, wish, wish_within, written_down
 from softgaze.errors import DataError
 
 # The grammar could write more than this; nobody has needed it, and every split stays easy to fill.
@@ -47,12 +47,11 @@ def generate(pairs: int = 20_000, seed: int = 0) -> Phrasebook:
 
 
 def dialled(train: Sequence[Sentence], lengths: range, size: int, seed: int = 0) -> tuple[Sentence, ...]:
-    """`size` sentences of so many English words, of words `train` has.
+    """`size` sentences of so many English words, of words `train` has, in combinations it never has, as test does.
 
-    Where train has sentences as long they hold combinations it never has, as test does; beyond, they are as in long.
+    So it is for every length, also beyond train's: sentences of two lengths differ in nothing else that was drawn.
     """
-    name = "test" if lengths.stop - 1 <= LONGEST else "long"
-    found = _Split(name, seed, _vocabulary(train), lengths).fill(size)
+    found = _Split("test", seed, _vocabulary(train), lengths).fill(size)
     if len(found) < size:
         span = f"{lengths.start} to {lengths.stop - 1}"
         raise DataError(f"phrasebook: the grammar ran dry at {len(found)} of {size} sentences of {span} words")

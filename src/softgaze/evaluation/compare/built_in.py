@@ -1,16 +1,24 @@
 """The phrasebook as text to compare on: its grammar writes sentences of whatever length is asked for.
 
 Models learn from the usual corpus. They are tested on as many sentences of each range of lengths that is in it, and,
-apart from that, on longer ones than any model has seen.
+apart from that, on longer ones than any model has seen. All hold combinations of words that were kept from training.
+What the text does not give is as much training of each length: the longer, the rarer, so the report tells how rare.
 """
 
+import json
+from bisect import bisect_left
+from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 from softgaze.data import phrasebook
 from softgaze.data.phrasebook import LONGEST, Sentence
+from softgaze.errors import UsageError
+from softgaze.evaluation.buckets import source_lengths
+from softgaze.evaluation.compare.plan import Plan
 from softgaze.files import new_directory
+from softgaze.training.prepare import FACTS
 
 PAIRS = 20_000
 INSIDE = tuple(range(start, start + 8) for start in range(1, LONGEST, 8))
@@ -50,3 +58,21 @@ def built_in_files(directory: Path) -> dict[str, Any]:
         "beyond_edges": tuple(lengths.stop - 1 for lengths in BEYOND),
         "built_in": True,
     }
+
+
+def check_whole(plan: Plan) -> None:
+    """Refuse settings that leave pairs of it out: lengths that were not trained on would be shown as if they were."""
+    facts = json.loads((plan.encoded / FACTS).read_text(encoding="utf-8"))
+    if plan.built_in and facts["left_out"]:
+        limit = plan.config(plan.variants[0].name).data.max_length
+        raise UsageError(
+            f"data.max_length={limit} leaves out {facts['left_out']:,} pairs of --built-in, which tests all lengths up "
+            f"to {LONGEST} words as trained; give a larger one"
+        )
+
+
+def trained_lengths(plan: Plan, buckets: Sequence[dict[str, Any]]) -> list[dict[str, int]]:
+    """How many pairs were trained on of the lengths of each bucket, the shortest first."""
+    highs = [each["high"] for each in buckets]
+    found = Counter(bisect_left(highs, length) for length in source_lengths([pair.source for pair in plan.corpus]))
+    return [{"low": each["low"], "high": each["high"], "pairs": found[place]} for place, each in enumerate(buckets)]

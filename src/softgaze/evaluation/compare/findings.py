@@ -1,5 +1,6 @@
 """What the numbers of a comparison say, in sentences: each follows from the record, none is known beforehand."""
 
+import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
@@ -8,6 +9,8 @@ from softgaze.evaluation.report import chance
 LUCK = 0.05  # p-values from here on may be luck
 LEAST = 1.0  # BLEU: below, nothing was learnt that could be compared
 LITTLE = 5.0  # BLEU: whoever has less can hardly fall
+CLEAR = 1.05  # times as fast: below, the machine may have been less busy
+SAME = 1e-9  # BLEU: scores that differ by less do so through rounding
 
 Record = dict[str, Any]
 
@@ -36,18 +39,27 @@ def best(models: Sequence[Record], differences: Sequence[Record]) -> list[str]:
     if len(models) < 2:
         return []
     first = max(models, key=bleu)
-    holm = against(first["name"], differences)
+    tied = [each["name"] for each in models if bleu(first) - bleu(each) < SAME]
+    holm = against(tied, differences)
     sure = [name for name, p in holm.items() if p < LUCK]
     unsure = [f"{name} (p = {chance(p)})" for name, p in holm.items() if p >= LUCK]
     parts = [f"the difference is more than luck against {listed(sure)}"] if sure else []
     parts += [f"it may be luck against {listed(unsure)}"] if unsure else []
-    return [f"{first['name']} has the highest BLEU, {banded(first['scores']['bleu'])}; {', and '.join(parts)}."]
+    if len(tied) == 1:
+        lead = f"{first['name']} has the highest BLEU, {banded(first['scores']['bleu'])}"
+    else:
+        lead = f"{listed(tied)} tie for the highest BLEU, {bleu(first):.1f}"
+    return [f"{'; '.join([lead, *filter(None, [', and '.join(parts)])])}."]
 
 
-def against(name: str, differences: Sequence[Record]) -> dict[str, float]:
-    """Corrected p-values of one model's BLEU against each other's."""
-    pairs = [(each, each["one"], each["other"]) for each in differences]
-    return {other if one == name else one: each["bleu"]["holm"] for each, one, other in pairs if name in (one, other)}
+def against(best: Sequence[str], differences: Sequence[Record]) -> dict[str, float]:
+    """Corrected p-values of the best BLEU against each other model's; of several that are best, the largest."""
+    found: dict[str, float] = {}
+    for each in differences:
+        others = [each[end] for end in ("one", "other") if each[end] not in best]
+        if len(others) == 1:
+            found[others[0]] = max(each["bleu"]["holm"], found.get(others[0], 0.0))
+    return found
 
 
 # --- lengths ----------------------------------------------------------------------------------------------------
@@ -61,6 +73,12 @@ def lengths(models: Sequence[Record]) -> list[str]:
     ends = [(each["name"], *(each["by_length"]["bleu"][end] for end in (0, -1))) for each in models]
     told = [f"{name} {value(first)} → {value(last)}" for name, first, last in ends]
     return [f"With length, BLEU at {words(points[0])} → {words(points[-1])} words: {', '.join(told)}."]
+
+
+def rarity(trained: Sequence[Record]) -> str:
+    """That length inside the trained range is not length alone; `trained` are pairs by bucket."""
+    pairs = ", ".join(f"{each['pairs']:,} of {words(each)} words" for each in trained if each["pairs"])
+    return f"Length goes with rarity: training had {pairs}."
 
 
 def beyond(models: Sequence[Record]) -> list[str]:
@@ -80,44 +98,65 @@ def edge(model: Record) -> list[Record]:
 
 
 def course_of(model: Record) -> str:
-    """Falls or rises if the bands on both sides of the edge are apart; who is near zero can do neither."""
-    before, after = model["by_length"]["bleu"][-1]["estimate"], model["beyond"]["bleu"][0]["estimate"]
-    if after["low"] > before["high"]:
-        return "rises"
-    if before["score"] < LITTLE:
-        return "had little to lose"
-    return "falls" if after["high"] < before["low"] else "no clear change"
+    """Falls or rises at the first bucket beyond whose band is apart from the last before; near zero, none can fall."""
+    before, outside = model["by_length"]["bleu"][-1]["estimate"], model["beyond"]["bleu"]
+    below = [point for point in outside if point["estimate"]["high"] < before["low"]]
+    above = [point for point in outside if point["estimate"]["low"] > before["high"]]
+    if below and before["score"] >= LITTLE:
+        return f"falls at {words(below[0])}"
+    if above:
+        return f"rises at {words(above[0])}"
+    return "had little to lose" if before["score"] < LITTLE else "no clear change"
 
 
 def transformers(models: Sequence[Record]) -> list[str]:
-    """A Transformer attends to everything, and yet may fall where its positions are new."""
-    own = [each for each in models if each["arch"] == "transformer"]
-    fallen = [f"{each['name']} ({each['options'].get('positions')} positions)" for each in own if falls(each)]
-    if not fallen:
+    """A Transformer attends to everything, and yet may fall where its positions are new; perhaps as others do."""
+    down = [each for each in models if falls(each)]
+    own = [each for each in down if each["arch"] == "transformer"]
+    if not own:
         return []
-    return [f"Attention alone does not carry over to new lengths: {listed(fallen)} {verb('fall', fallen)} too."]
+    fallen = [f"{each['name']} ({each['options'].get('positions')} positions)" for each in own]
+    too = " too" if len(own) < len(down) else ""
+    return [f"Attention alone does not carry over to new lengths: {listed(fallen)} {verb('fall', fallen)}{too}."]
 
 
 def falls(model: Record) -> bool:
-    """At the edge of what was trained."""
-    return course_of(model) == "falls"
+    """Somewhere beyond what was trained."""
+    return course_of(model).startswith("falls")
 
 
 # --- speed ------------------------------------------------------------------------------------------------------
 
 
 def speeds(models: Sequence[Record]) -> list[str]:
-    """Who is fastest, at learning and at translating."""
+    """Who is fastest, at learning and at translating; nothing where another may be as fast."""
     told = []
-    for turn, doing in (("training", "Training"), ("translating", "Translating")):
-        rates = {each["name"]: each[turn]["tokens_per_second"] for each in models if each[turn]["tokens_per_second"]}
-        fast, slow = (pick(rates, key=rates.__getitem__, default="") for pick in (max, min))
-        if rates and rates[fast] > rates[slow]:
+    for turn, faster in (("training", learns_faster), ("translating", translates_faster)):
+        found = {each["name"]: each[turn] for each in models if each[turn]["tokens_per_second"]}
+        names = sorted(found, key=lambda name: rate(found[name]), reverse=True)
+        if len(names) > 1 and all(faster(found[names[0]], found[other]) for other in names[1:]):
+            fast, slow = rate(found[names[0]]), rate(found[names[-1]])
             told.append(
-                f"{doing}, {fast} is fastest with {rates[fast]:,.0f} tokens a second, {rates[fast] / rates[slow]:.1f} "
-                f"times as fast as {slow}."
+                f"{turn.capitalize()}, {names[0]} is fastest with {fast:,.0f} tokens a second, {fast / slow:.1f} "
+                f"times as fast as {names[-1]}."
             )
     return told
+
+
+def rate(turn: Record) -> float:
+    """Tokens a second."""
+    return float(turn["tokens_per_second"])
+
+
+def learns_faster(one: Record, other: Record) -> bool:
+    """By more than a machine's moods."""
+    return rate(one) >= CLEAR * rate(other)
+
+
+def translates_faster(one: Record, other: Record) -> bool:
+    """In its slowest pass than the other in its fastest; what was timed once tells nothing."""
+    least, most = one.get("spread", [0.0])[0], other.get("spread", [math.inf])[-1]
+    return learns_faster(one, other) and bool(least > most)
 
 
 # --- words ------------------------------------------------------------------------------------------------------

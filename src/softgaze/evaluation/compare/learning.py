@@ -6,7 +6,7 @@ Colours and markers are those of the chart of quality against length.
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from softgaze.evaluation.chart import LETTER, LONGEST, apart, colour, marker, series, stroke
+from softgaze.evaluation.chart import LABEL, LETTER, LONGEST, SMALL, apart, colour, marker, series, stroke
 from softgaze.gaze.colours import FAINT, INK, LINE
 from softgaze.gaze.drawing import element, picture, text, ticks
 from softgaze.gaze.lettering import cut, width_of
@@ -48,13 +48,16 @@ class Panel:
         return LEFT + WIDTH * minute / self.end, self.top + HEIGHT * (1 - value / self.marks[-1])
 
 
-def learning_chart(lines: Sequence[Learning], title: str = "Learning curves") -> str:
-    """An SVG with a panel for each score, over the same minutes."""
+def learning_chart(lines: Sequence[Learning], title: str = "Learning curves", signature: str = "") -> str:
+    """An SVG with a panel for each score, over the same minutes; where it will stand alone, with BLEU's signature."""
     panels = [Panel(score, lines, TOP + number * (HEIGHT + GAP)) for number, score in enumerate(TITLES)]
     names = max(width_of(cut(line.name, LONGEST), LETTER) for line in lines)
-    height = panels[-1].top + HEIGHT + 44
-    foot = text(LEFT + WIDTH / 2, height - 8, "minutes of training", "middle", fill=FAINT, class_="quiet")
-    content = "".join(map(drawn, panels)) + foot
+    foot = panels[-1].top + HEIGHT + 36
+    height = foot + 8 + (LABEL if signature else 0)
+    content = "".join(map(drawn, panels))
+    content += text(LEFT + WIDTH / 2, foot, "minutes of training", "middle", fill=FAINT, class_="quiet")
+    if signature:
+        content += text(LEFT, foot + LABEL, f"BLEU {signature}", fill=FAINT, class_="quiet", font_size=SMALL - 1)
     whole = element("g", content, font_size=LETTER, fill=INK, class_="learning-chart")
     return picture(LEFT + WIDTH + 34 + names, height, whole, title=title, description=described(lines))
 

@@ -6,6 +6,7 @@ from typing import Any
 
 from softgaze.evaluation.chart import marker
 from softgaze.evaluation.compare import tables
+from softgaze.evaluation.compare.findings import rarity
 from softgaze.evaluation.compare.markdown import TITLE
 from softgaze.evaluation.tables import Table
 from softgaze.gaze.attention import Attention
@@ -23,9 +24,11 @@ MAPS = (
     "map shows where a model looked, not why it wrote. Words that are not in the reference are underlined."
 )
 BEYOND = (
-    "Within the trained lengths (left, solid) the question is how well a model holds much in mind; beyond them (right, "
-    "dashed, on shaded ground) it is another: whether it carries on at lengths it has never seen."
+    "Within the trained lengths (left, solid) the question is how well a model holds much in mind, and how well it "
+    "learns what is rare, since longer sentences are rarer in training; beyond them (right, dashed, on shaded ground) "
+    "it is another: whether it carries on at lengths it has never seen."
 )
+HELD_OUT = "Sentences of every length, on both sides, hold a combination of words that training never had."
 
 Record = dict[str, Any]
 
@@ -39,7 +42,7 @@ def page(record: Record, charts: Mapping[str, str], looks: Sequence[Sequence[Att
         bullets(record["findings"]),
         section(tables.scores(record), record),
         section(tables.every_pair(record), record, folded=True) if len(record["models"]) > 2 else "",
-        chart("Quality by length", charts["lengths"], BEYOND if record["models"][0]["beyond"] else ""),
+        chart("Quality by length", charts["lengths"], lengths_note(record)),
         *(section(each, record, folded=True) for each in tables.by_length(record)),
         section(tables.costs(record), record),
         chart("Learning curves", charts["learning"], "Minutes of training, validations among them."),
@@ -97,6 +100,14 @@ def chart(title: str, drawn: str, note: str) -> str:
     """A chart under its heading."""
     caption = f"<figcaption class='faint'>{escape(note)}</figcaption>" if note else ""
     return f"<h2>{escape(title)}</h2>\n<figure class='chart'><div class='scroll'>{drawn}</div>{caption}</figure>"
+
+
+def lengths_note(record: Record) -> str:
+    """What a slope may come from, where there is something beyond; of the built-in text, how rare each length was."""
+    if not record["models"][0]["beyond"]:
+        return ""
+    trained = record["text"].get("trained_lengths")
+    return " ".join([BEYOND, rarity(trained), HELD_OUT] if trained else [BEYOND])
 
 
 def facts(lines: Sequence[tuple[str, str]]) -> str:

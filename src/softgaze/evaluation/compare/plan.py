@@ -3,6 +3,7 @@
 plan.json       what was asked for; whoever takes a turn reads it
 encoded/        the text, prepared once for all
 models/NAME/    a run directory for each model, and what was measured of it
+failed.json     whose turn ended in an error the last time, and which
 report.*        what came out
 """
 
@@ -15,12 +16,12 @@ from typing import Any
 
 from softgaze.config import Config, merged, validated
 from softgaze.data.corpus import Corpus
-from softgaze.errors import DataError, UsageError
+from softgaze.errors import DataError, UsageError, pick
 from softgaze.evaluation.compare.variants import Variant
 from softgaze.files import TEMPORARY, remove, write_text
-from softgaze.training.run import RunDirectory
+from softgaze.training.run import LOCK, SETTINGS, RunDirectory
 
-PLAN, REPORT = "plan.json", "report"
+PLAN, FAILED, REPORT = "plan.json", "failed.json", "report"
 POINTS = 10  # of a learning curve, about
 FEWEST_UPDATES, MOST_UPDATES = 50, 1000  # between two points when the clock is the budget
 UPDATES_A_MINUTE = 250  # what a small model does on two cores, roughly
@@ -53,7 +54,7 @@ class Plan:
 
     def variant(self, name: str) -> Variant:
         """The one with this name."""
-        return next(each for each in self.variants if each.name == name)
+        return pick("model of this comparison", name, {each.name: each for each in self.variants})
 
     def run(self, name: str) -> RunDirectory:
         """Where one model is trained."""
@@ -63,6 +64,24 @@ class Plan:
     def encoded(self) -> Path:
         """Where the prepared text lies."""
         return self.out / "encoded"
+
+    @property
+    def seed(self) -> int:
+        """Everything random follows from it, for all models; a built-in text too."""
+        return validated(self.settings).training.seed
+
+    def check_runs(self) -> None:
+        """Refuse settings that a comparison or one of its models cannot go on with, before any model takes a turn."""
+        before = stored_plan(self.out)
+        if before is not None and before.seed != self.seed:
+            raise UsageError(
+                f"{self.out}: this comparison began with seed {before.seed}, from which its text may follow; "
+                f"use --seed {before.seed}, another --out, or --fresh to start over"
+            )
+        for variant in self.variants:
+            run = self.run(variant.name)
+            if (run.path / SETTINGS).is_file():
+                run.check_settings(self.config(variant.name).model_dump())
 
     def report(self, ending: str) -> Path:
         """A file of the report."""
@@ -96,12 +115,17 @@ class Plan:
     def read(cls, out: Path) -> "Plan":
         """The plan of a directory."""
         try:
-            record = json.loads((out / PLAN).read_text(encoding="utf-8"))
-        except (OSError, ValueError) as error:
+            record = dict(json.loads((out / PLAN).read_text(encoding="utf-8")))
+            variants = tuple(Variant(*each) for each in record.pop("variants").items())
+            places = {name: paths(record.pop(name)) for name in ("train", "tables", "dev", "test", "beyond")}
+            return cls(out, variants, **places, **record)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
             raise DataError(f"{out / PLAN}: cannot be read as the plan of a comparison: {error}") from error
-        variants = tuple(Variant(*each) for each in record.pop("variants").items())
-        places = {name: paths(record.pop(name)) for name in ("train", "tables", "dev", "test", "beyond")}
-        return cls(out, variants, **places, **record)
+
+
+def stored_plan(out: Path) -> Plan | None:
+    """The plan of a comparison that goes on; None where a new one begins."""
+    return Plan.read(out) if (out / PLAN).exists() else None
 
 
 def paths(value: Any) -> Any:
@@ -115,7 +139,8 @@ def check_place(out: Path) -> None:
     """Refuse a directory that is somebody else's, before anything is written there."""
     if out.exists() and not out.is_dir():
         raise UsageError(f"{out}: is a file; --out names a directory")
-    others = [each.name for each in out.iterdir() if not each.name.startswith(TEMPORARY)] if out.is_dir() else []
+    names = [each.name for each in out.iterdir()] if out.is_dir() else []
+    others = [name for name in names if name != LOCK and not name.startswith(TEMPORARY)]
     if others and PLAN not in others:
         raise UsageError(f"{out}: is not empty and is no comparison of softgaze; choose another --out")
 
@@ -123,33 +148,44 @@ def check_place(out: Path) -> None:
 def clear(out: Path) -> None:
     """Remove a comparison; the plan goes last, so that what a crash leaves is still known as one."""
     for each in sorted(out.iterdir(), key=lambda path: path.name == PLAN) if out.is_dir() else ():
-        remove(each)
+        if each.name != LOCK:  # held by this very process
+            remove(each)
 
 
 @contextmanager
-def beginning(out: Path) -> Iterator[None]:
-    """What fails before a new comparison has a plan leaves nothing behind."""
-    new = not out.exists()
+def planning(plan: Plan) -> Iterator[None]:
+    """The plan of a new comparison is there first, so that what a crash leaves is known as one; else it is kept last.
+
+    What is refused on the way leaves an old comparison as it was, and nothing of a new one.
+    """
+    new = not (plan.out / PLAN).exists()
     try:
+        if new:
+            plan.write()
         yield
+        plan.write()
     except BaseException:
         if new:
-            remove(out)
+            remove(plan.out)
         raise
 
 
-def shared_settings(given: dict[str, Any]) -> dict[str, Any]:
-    """Settings for all: the whole budget is used, and looked at about ten times, where nobody says otherwise."""
+def shared_settings(given: dict[str, Any], before: Plan | None = None) -> dict[str, Any]:
+    """Settings for all: the whole budget is used, and looked at about ten times, where nobody says otherwise.
+
+    A comparison that goes on looks as often as it did `before`: its budget may grow, but no other setting may change.
+    """
     asked = validated(given)
     budget = asked.budget
     if budget.steps is None and budget.minutes is None:
         raise UsageError("how long may each model train? give --minutes or --steps")
     if budget.steps is not None and budget.minutes is not None:
         raise UsageError("--minutes and --steps are two budgets; give one, so that all models have the same")
-    every = budget.steps / POINTS if budget.steps else paced(budget.minutes or 0)
+    updates = budget.steps / POINTS if budget.steps else paced(budget.minutes or 0)
+    every = before.settings["validation"]["every"] if before else max(1, round(updates))
     defaults = {
         "budget": {"patience": NEVER},
-        "validation": {"every": max(1, round(every)), "sentences": 200, "samples": 0},
+        "validation": {"every": every, "sentences": 200, "samples": 0},
     }
     return merged(defaults, given)
 

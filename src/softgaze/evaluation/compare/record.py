@@ -12,7 +12,7 @@ from softgaze.bundle import Bundle
 from softgaze.data.corpus import Pair, read_pairs
 from softgaze.evaluation.buckets import make_buckets, source_lengths
 from softgaze.evaluation.compare.findings import findings
-from softgaze.evaluation.compare.plan import Plan
+from softgaze.evaluation.compare.plan import FAILED, Plan
 from softgaze.evaluation.compare.sentences import RULE, choose_sentences
 from softgaze.evaluation.compare.turns import TRAINED, TRANSLATED, Turn, read_record
 from softgaze.evaluation.counts import TITLES, SystemCounts, count_system
@@ -22,6 +22,8 @@ from softgaze.evaluation.significance import difference, estimate, signature
 from softgaze.metrics import sentence_scores
 from softgaze.training.journal import read_journal
 from softgaze.training.prepare import FACTS
+
+LATER = ("device_memory", "measured_on")  # what records of older versions do not tell
 
 Record = dict[str, Any]
 
@@ -88,6 +90,11 @@ class Measured:
         """Its translations, counted."""
         return self.texts.counted(self.translated["texts"])
 
+    def threads(self) -> set[int]:
+        """On how many it was trained, and on how many it translated; of the latter, old records tell nothing."""
+        measured_on = self.translated.get("measured_on", {})
+        return {self.trained["threads"], measured_on.get("threads", self.trained["threads"])}
+
     def to_record(self) -> Record:
         """For JSON."""
         return {
@@ -113,12 +120,13 @@ class Measured:
             "averaged": self.bundle.facts.get("averaged"),
             **{name: self.trained[name] for name in ("tokens_per_second", "memory", "memory_before", "threads")},
             **{name: getattr(settings, name) for name in ("learning_rate", "warmup", "batch_tokens")},
+            **{name: self.trained.get(name) for name in LATER},
         }
 
     def translating(self) -> Record:
         """How fast, with how much memory."""
         kept = {name: self.translated[name] for name in ("memory", "memory_before", "device")}
-        return {**self.translated["speed"]["test"], **kept}
+        return {**self.translated["speed"]["test"], **kept, **{name: self.translated.get(name) for name in LATER}}
 
     def scores(self) -> Record:
         """Of the whole test set, with bands."""
@@ -150,22 +158,43 @@ def collect(plan: Plan) -> Record:
     """All of it."""
     prepared = json.loads((plan.encoded / FACTS).read_text(encoding="utf-8"))
     texts = Texts(plan, prepared["languages"][1])
-    models = [Measured(Turn(plan, variant.name), texts) for variant in plan.variants]
-    record = {
+    failed = read_record(plan.out / FAILED)
+    models = [Measured(Turn(plan, each.name), texts) for each in plan.variants if each.name not in failed]
+    record: Record = {
         "format": "softgaze-compare 1",
-        "measured_on": surroundings(),
-        "threads": sorted({model.trained["threads"] for model in models}),
+        "reported_on": surroundings(),
+        "threads": sorted(set().union(*(model.threads() for model in models))),
         "device": sorted({model.translated["device"] for model in models}),
         "budget": budget_of(plan),
         "beam": plan.beam,
-        "seed": plan.config(plan.variants[0].name).training.seed,
+        "seed": plan.seed,
         "text": text_facts(plan, prepared, texts),
         "signatures": signatures(models[0].counted["test"]),
+        "failed": [{"name": name, **facts} for name, facts in failed.items()],
         "models": [model.to_record() for model in models],
         "differences": differences(models),
         "sentences": {"rule": RULE, "shown": shown_sentences(models, texts)},
     }
-    return record | {"findings": findings(record)}
+    return record | {"findings": [*missing(record["failed"]), *overspent(record), *findings(record)]}
+
+
+def missing(failed: Sequence[Record]) -> list[str]:
+    """Who was asked for and is not in the report; told before anything else."""
+    doing = {"train": "training", "translate": "translating"}
+    return [
+        f"{each['name']} is not compared: its {doing[each['turn']]} ended in an error (exit code {each['exit_code']})."
+        for each in failed
+    ]
+
+
+def overspent(record: Record) -> list[str]:
+    """Who was trained longer before the budget was made smaller: it is not undone, and must not go unnoticed."""
+    budget = record["budget"].get("steps", math.inf)
+    return [
+        f"{each['name']} was trained for {each['training']['step']:,} updates, more than the budget of {budget:,}."
+        for each in record["models"]
+        if each["training"]["step"] > budget
+    ]
 
 
 def budget_of(plan: Plan) -> Record:

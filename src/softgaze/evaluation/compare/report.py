@@ -1,8 +1,11 @@
 """The report of a comparison in every form: JSON with all numbers, a page, Markdown, and the two charts."""
 
 import json
+from collections.abc import Mapping
 
 from softgaze.evaluation.chart import length_chart
+from softgaze.evaluation.compare.built_in import trained_lengths
+from softgaze.evaluation.compare.findings import rarity
 from softgaze.evaluation.compare.learning import Learning, learning_chart
 from softgaze.evaluation.compare.markdown import markdown
 from softgaze.evaluation.compare.page import page
@@ -19,18 +22,48 @@ CHARTS = {"lengths": "Quality by length", "learning": "Learning curves"}
 
 def write_report(plan: Plan) -> list[str]:
     """Write all files; returns what the comparison found, and where to read more."""
-    record = collect(plan)
-    charts = {"lengths": lengths_of(record), "learning": learning_of(record)}
-    for name, drawn in charts.items():
+    record = signed(with_rarity(plan, collect(plan)))
+    for name, drawn in charts_of(record, alone=True).items():
         write_text(plan.report(f"{name}.svg"), f"{drawn}\n")
     write_text(plan.report("json"), json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
-    names = [(CHARTS[name], plan.report(f"{name}.svg").name) for name in charts]
+    names = [(title, plan.report(f"{name}.svg").name) for name, title in CHARTS.items()]
     write_text(plan.report("md"), markdown(record, names))
-    write_text(plan.report("html"), page(record, charts, looks(plan, record)))
+    write_text(plan.report("html"), page(record, charts_of(record), looks(plan, record)))
     return [*record["findings"], *(str(plan.report(ending)) for ending in ("html", "md", "json"))]
 
 
-def lengths_of(record: Record) -> str:
+def with_rarity(plan: Plan, record: Record) -> Record:
+    """How much of each length was trained on, where the text is ours and small: elsewhere nobody claims a slope."""
+    if not plan.built_in:
+        return record
+    buckets = [point for part in ("by_length", "beyond") for point in record["models"][0][part]["bleu"]]
+    trained = trained_lengths(plan, buckets)
+    text = {**record["text"], "trained_lengths": trained}
+    return record | {"text": text, "findings": [*record["findings"], rarity(trained)]}
+
+
+def signed(record: Record) -> Record:
+    """With signatures of what is not resampled: validations, and sentences, whose BLEU is of the n-grams they have."""
+    plain = {score: unresampled(own) for score, own in record["signatures"]["scores"].items()}
+    single = {score: own.replace("|eff:no|", "|eff:yes|") for score, own in plain.items()}
+    return record | {"signatures": {**record["signatures"], "learning": plain, "sentences": single}}
+
+
+def unresampled(signature: str) -> str:
+    """A signature without resamples and their seed."""
+    return "|".join(part for part in signature.split("|") if not part.startswith(("bs:", "seed:")))
+
+
+def charts_of(record: Record, *, alone: bool = False) -> dict[str, str]:
+    """Both charts; one that will stand alone tells its signatures, while the page tells them for all."""
+    signatures = record["signatures"]
+    return {
+        "lengths": lengths_of(record, signatures["scores"] if alone else {}),
+        "learning": learning_of(record, signatures["learning"]["bleu"] if alone else ""),
+    }
+
+
+def lengths_of(record: Record, signatures: Mapping[str, str]) -> str:
     """Quality against length, drawn from the record."""
     scores = {
         score: [
@@ -41,7 +74,7 @@ def lengths_of(record: Record) -> str:
         ]
         for score in TITLES
     }
-    return length_chart(scores)
+    return length_chart(scores, signatures=signatures)
 
 
 def curve_of(model: Record, part: str, score: str) -> Curve:
@@ -50,7 +83,7 @@ def curve_of(model: Record, part: str, score: str) -> Curve:
     return Curve(model["name"], tuple(points), is_beyond=part == "beyond")
 
 
-def learning_of(record: Record) -> str:
+def learning_of(record: Record, signature: str) -> str:
     """Learning curves, drawn from the record."""
     lines = [
         Learning(
@@ -60,7 +93,7 @@ def learning_of(record: Record) -> str:
         )
         for model in record["models"]
     ]
-    return learning_chart(lines)
+    return learning_chart(lines, signature=signature)
 
 
 def looks(plan: Plan, record: Record) -> list[list[Attention | None]]:

@@ -1,6 +1,6 @@
 """The numbers of a comparison as tables of text: page and Markdown show the same cells."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from softgaze.evaluation.compare.findings import LUCK, banded, bleu, words
@@ -88,10 +88,17 @@ def costs(record: Record) -> Table:
     )
     note = (
         "Target tokens learnt from a second, validations not counted; subwords written a second with a beam of "
-        f"{record['beam']}, many sentences at once. Minutes count validations, as does the budget. Memory is the most "
-        f"that the model's own process held.{base} Speeds are of this machine, as busy as it was."
+        f"{record['beam']}, many sentences at once{passes(record)}. Minutes count validations, as does the budget. "
+        f"Memory is the most that the model's own process held{on_device(record)}.{base} Speeds are of the machine "
+        "they were measured on, as busy as it was."
     )
     return Table("Size, speed and memory", headings, rows, note)
+
+
+def passes(record: Record) -> str:
+    """How translating was timed, where it was timed more than once."""
+    rounds = {each["translating"]["rounds"] for each in record["models"] if each["translating"].get("rounds")}
+    return f", the median of {max(rounds)} passes with the slowest and the fastest in brackets" if rounds else ""
 
 
 def costs_of(model: Record) -> tuple[str, ...]:
@@ -102,15 +109,31 @@ def costs_of(model: Record) -> tuple[str, ...]:
         f"{training['step']:,}",
         f"{training['minutes']:.2f}",
         rate(training["tokens_per_second"]),
-        rate(translating["tokens_per_second"]),
-        mebibytes(training["memory"]),
-        mebibytes(translating["memory"]),
+        rate(translating["tokens_per_second"], translating.get("spread")),
+        memory(training),
+        memory(translating),
     )
 
 
-def rate(value: float | None) -> str:
-    """Whole tokens a second; a training of a few updates has no speed."""
-    return NOTHING if value is None else f"{value:,.0f}"
+def rate(value: float | None, spread: Sequence[float] | None = None) -> str:
+    """Whole tokens a second, 840 (812–866) where it was measured some times; a training of a few updates has none."""
+    if value is None:
+        return NOTHING
+    return f"{value:,.0f} ({spread[0]:,.0f}–{spread[1]:,.0f})" if spread else f"{value:,.0f}"
+
+
+def memory(turn: Record) -> str:
+    """Of the machine; and of the GPU, where there was one."""
+    held = mebibytes(turn["memory"])
+    return f"{held}, GPU {mebibytes(turn['device_memory'])}" if turn.get("device_memory") else held
+
+
+def on_device(record: Record) -> str:
+    """Which memory is shown, where there are two."""
+    turns = [each[turn] for each in record["models"] for turn in ("training", "translating")]
+    if not any(turn.get("device_memory") for turn in turns):
+        return ""
+    return " of the machine's, and behind it the most that its tensors took of the GPU's"
 
 
 def mebibytes(size: int | None) -> str:
@@ -140,28 +163,44 @@ def length_table(record: Record, part: str, score: str, title: str) -> Table:
 
 def surroundings(record: Record) -> list[tuple[str, str]]:
     """How, where and when; a figure means little without it."""
-    machine, text = record["measured_on"], record["text"]
-    size = f", {machine['memory_bytes'] / 2**30:.0f} GiB" if machine["memory_bytes"] else ""
-    commit = f", commit {machine['commit']}" if machine["commit"] else ""
-    threads = ", ".join(map(str, record["threads"]))
-    packages = ", ".join(f"{name} {version}" for name, version in machine["packages"].items())
+    threads = f"{', '.join(map(str, record['threads']))} thread{'' if record['threads'] == [1] else 's'}"
     return [
         (
             "budget",
             f"{budget(record)} for each model, one after the other; the weights that were best on held-out text count",
         ),
-        ("text", text_words(text)),
-        (
-            "machine",
-            f"{machine['processor']}, {machine['cores']} cores{size}; {', '.join(record['device'])}, {threads} threads",
-        ),
-        ("software", f"softgaze {machine['softgaze']}{commit}, Python {machine['python']}, {packages}"),
-        ("date", machine["date"]),
+        ("text", text_words(record["text"])),
+        ("machine", f"{then_and_now(record, machine_words)}; {', '.join(record['device'])}, {threads}"),
+        ("software", then_and_now(record, software_words)),
+        ("date", then_and_now(record, lambda place: str(place["date"]))),
         ("search", f"beam {record['beam']}"),
         ("seed", str(record["seed"])),
         *((TITLES[score], name) for score, name in record["signatures"]["scores"].items()),
         *((f"{TITLES[score]} differences", name) for score, name in record["signatures"]["differences"].items()),
     ]
+
+
+def then_and_now(record: Record, words_of: Callable[[Record], str]) -> str:
+    """Of where it was measured; and of where the report was written, if that is another or the former is not known."""
+    turns = [each[turn].get("measured_on") for each in record["models"] for turn in ("training", "translating")]
+    measured = list(dict.fromkeys(words_of(place) for place in turns if place))
+    written = words_of(record["reported_on"])
+    if measured == [written]:
+        return written
+    return " / ".join([*([f"measured: {'; '.join(measured)}"] if measured else []), f"report of: {written}"])
+
+
+def machine_words(place: Record) -> str:
+    """Processor and memory."""
+    size = f", {place['memory_bytes'] / 2**30:.0f} GiB" if place["memory_bytes"] else ""
+    return f"{place['processor']}, {place['cores']} cores{size}"
+
+
+def software_words(place: Record) -> str:
+    """What it ran with."""
+    commit = f", commit {place['commit']}" if place["commit"] else ""
+    packages = ", ".join(f"{name} {version}" for name, version in place["packages"].items())
+    return f"softgaze {place['softgaze']}{commit}, Python {place['python']}, {packages}"
 
 
 def budget(record: Record) -> str:

@@ -1,7 +1,8 @@
 """Which models are compared: `rnn-luong:score=dot,rnn-luong:score=general` names two, by arch and options."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import combinations
 from typing import Any
 
 from softgaze.config import Config, merged, parse_assignments, resolve, validated
@@ -37,7 +38,19 @@ def parse_variants(text: str, shared: Mapping[str, Any]) -> list[Variant]:
     repeated = next((name for number, name in enumerate(names) if name in names[:number]), None)
     if repeated:
         raise UsageError(f"--archs names {repeated} twice; what is compared must differ")
-    return [parse_variant(name, shared) for name in names]
+    variants = [parse_variant(name, shared) for name in names]
+    check_distinct(variants, shared)
+    return variants
+
+
+def check_distinct(variants: Sequence[Variant], shared: Mapping[str, Any]) -> None:
+    """Refuse names that are spelled differently and mean the same: one would be trained for nothing."""
+    for one, other in combinations(variants, 2):
+        if one.config(shared) == other.config(shared):
+            raise UsageError(
+                f"--archs: {one.name} and {other.name} are the same model, with the same settings; what is compared "
+                "must differ"
+            )
 
 
 def parse_variant(name: str, shared: Mapping[str, Any]) -> Variant:
