@@ -45,8 +45,10 @@ def test_models_side_by_side(place):
         for name, arch in (("rnn", "rnn"), ("tiny", "transformer"))
         for measure in ("gradient", "influence")
     ]
-    words = sum(len(line.split()) for line in lines("en", 20))
-    assert all(each["words"] == words for each in record["dependence"])
+    assert record["left_out"] == 0
+    for measure in ("gradient", "influence"):
+        assert len({each["words"] for each in record["dependence"] if each["measure"] == measure}) == 1
+    assert [each["first"] for each in record["dependence"]] == [None, None, "rnn", "rnn"]
     assert "rnn" in (place / "words.svg").read_text(encoding="utf-8")
 
 
@@ -58,6 +60,17 @@ def test_two_models_of_one_name_go_by_their_paths(place):
     assert {each["model"] for each in json.loads(ran.stdout)["dependence"]} == {"one/model", "two/model"}
 
 
+def test_pairs_that_the_models_have_in_different_words_are_told_or_refused(place, monkeypatch):
+    models = ("rnn", tiny_bundle(), "--test", "test.en", "test.ko", "--json")
+    monkeypatch.setattr("softgaze.evaluation.why.dependence.shared", lambda translators, pairs: pairs[:15])
+    record = json.loads(run(place, "why", *models).stdout)
+    assert (record["sentences"], record["left_out"]) == (15, 5)
+    monkeypatch.setattr("softgaze.evaluation.why.dependence.shared", lambda translators, pairs: [])
+    ran = run(place, "why", *models)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert "the models have every pair in different words" in ran.stderr
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "expected"),
     [
@@ -66,6 +79,9 @@ def test_two_models_of_one_name_go_by_their_paths(place):
         (["rnn", "--test", "test.en", "test.ko", "--lengths", "8,16"], 2, "--lengths is for the layers"),
         (["--lengths", "8,many"], 2, "--lengths takes whole numbers with commas between them"),
         (["--lengths", "64"], 2, "at least two different lengths, not 1"),
+        (["--device", "cpu"], 2, "--device is for trained models"),
+        (["--device", "nonsense", *SIZES], 2, "--device is for trained models"),
+        (["rnn", "--test", "test.en", "test.ko", "--device", "nonsense"], 2, "unknown device 'nonsense'"),
         (["--widths", "64,66"], 2, "a width of 66 cannot be divided"),
         (["-o", "layers.doc"], 2, "its name must end in .svg, .json, .txt, .png, .pdf"),
         (["-o", "nowhere/layers.svg"], 4, "there is no directory nowhere"),

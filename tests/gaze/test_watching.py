@@ -9,6 +9,7 @@ from checks import TEXT
 from softgaze.bundle import Tokenizers
 from softgaze.gaze import Attention, Choice, Passage, View, record
 from softgaze.gaze.passages import Spoken, batches, shown
+from softgaze.gaze.watching import Watched
 from softgaze.gaze.words import END_MARK
 from softgaze.models import Source, build
 from softgaze.symbols import BEGIN, END
@@ -129,3 +130,26 @@ def test_batches_hold_every_part_once_and_keep_to_their_budget():
         longest = max(len(parts[number].source) + 1 for number in numbers)
         assert len(numbers) == 1 or longest * len(numbers) <= 20
     assert list(batches([])) == []
+
+
+@pytest.fixture
+def without_doubles(monkeypatch):
+    """As on a device that has no float64 (Apple's): only what was fetched from it can be made double."""
+    fetch, double = torch.Tensor.cpu, torch.Tensor.double
+
+    def fetched(tensor):
+        here = fetch(tensor).clone()
+        here.is_here = True
+        return here
+
+    def doubled(tensor):
+        assert getattr(tensor, "is_here", False), "a device without float64"
+        return double(tensor)
+
+    monkeypatch.setattr(torch.Tensor, "cpu", fetched)
+    monkeypatch.setattr(torch.Tensor, "double", doubled)
+
+
+def test_log_probabilities_are_fetched_before_they_are_made_double(without_doubles):
+    [found] = Watched(make("transformer"), TOKENIZERS).log_probabilities(passages()[0].parts)
+    assert found.dtype == numpy.float64

@@ -31,7 +31,9 @@ def why(
         list[Path] | None,
         typer.Option("--output", "-o", metavar="FILE", help=f"Write FILE too ({', '.join(ENDINGS)}); may be repeated."),
     ] = None,
-    device: Annotated[str, typer.Option(help="Of the MODELs: auto, cpu, cuda, cuda:N or mps.")] = "auto",
+    device: Annotated[
+        str | None, typer.Option(help="Of the MODELs: auto, cpu, cuda, cuda:N or mps.  [auto]", show_default=False)
+    ] = None,
 ) -> None:
     """Show why self-attention: what each kind of layer costs, or what the words of trained models depend on.
 
@@ -45,22 +47,28 @@ def why(
 
     With MODELs: how strongly an output word depends on a source word, by how many words lie between them: by the
     gradient, and by what is lost when the word is left out. At most 100 of the pairs are asked about, as many long ones
-    as short ones.
+    as short ones. All models are asked about the same words: source and output words that are linked by the other
+    measure, for all models together.
+
+    far ÷ near is the farthest stretch of words as a share of the nearest. Words that matter much are not spread evenly,
+    so 1 is not expected even where distance does not matter. Each further model is held against the first: at 1,
+    distance matters no more to it than to that one; below 1 it does. In JSON: far_to_near and to_first, each with its
+    95 % band, or null and under "lacking" why.
     """
     from softgaze.cli.explain import check_output
     from softgaze.devices import need_torch
 
     for path in output or []:
         check_output(path, 1, ENDINGS)
-    check_together(models or [], test, {"--lengths": lengths, "--widths": widths})
+    check_together(models or [], test, {"--lengths": lengths, "--widths": widths}, device)
     if test is not None:
-        about_models(models or [], test, device, output or [], as_json)
+        about_models(models or [], test, device or "auto", output or [], as_json)
         return
     need_torch()
     about_layers(numbers("--lengths", lengths), numbers("--widths", widths), output or [], as_json)
 
 
-def check_together(models: Sequence[Path], test: object, of_layers: dict[str, str | None]) -> None:
+def check_together(models: Sequence[Path], test: object, of_layers: dict[str, str | None], device: str | None) -> None:
     """Some options are for layers, some for models."""
     from softgaze.errors import UsageError
 
@@ -68,6 +76,8 @@ def check_together(models: Sequence[Path], test: object, of_layers: dict[str, st
         raise UsageError("a MODEL is asked about sentences; give them with --test SRC TGT")
     if test is not None and not models:
         raise UsageError("--test is for trained models; name at least one MODEL, or leave --test out to see the layers")
+    if device is not None and not models:
+        raise UsageError("--device is for trained models; the layers are measured on the CPU, so leave it out")
     given = [name for name, value in of_layers.items() if value is not None]
     if models and given:
         raise UsageError(f"{given[0]} is for the layers, which are measured without a MODEL")
@@ -125,16 +135,33 @@ def about_models(
     from softgaze.evaluation.why.dependence import dependences
     from softgaze.evaluation.why.text import dependence_text
 
-    pairs = read(test)
+    asked = read(test)
     translators = load_all(models, device)
+    pairs = in_the_same_words(translators, asked)
     with advancing(len(translators), "models") as advance:
         found = dependences(translators, pairs, advance)
+    counts = len(pairs), len(asked) - len(pairs)
     record = {
         "test": [str(path) for path in test],
-        "sentences": len(pairs),
+        "sentences": counts[0],
+        "left_out": counts[1],
         "dependence": [each.to_dict() for each in found],
     }
-    show(record, dependence_text(found, len(pairs)), lambda: dependence_chart(found, len(pairs)), output, as_json)
+    show(record, dependence_text(found, *counts), lambda: dependence_chart(found, *counts), output, as_json)
+
+
+def in_the_same_words(translators: "dict[str, Translator]", pairs: "Sequence[Pair]") -> "list[Pair]":
+    """Those that compare; some must be left."""
+    from softgaze.errors import UsageError
+    from softgaze.evaluation.why.dependence import shared
+
+    kept = shared(translators, pairs)
+    if not kept:
+        raise UsageError(
+            "the models have every pair in different words: their pieces differ, and there are no spaces to go by; "
+            "give models that share their pieces, or one at a time"
+        )
+    return kept
 
 
 def read(test: tuple[Path, Path]) -> "list[Pair]":

@@ -78,7 +78,7 @@ class Watched(Eyes):
             asked = max(target.shape[1] - 1, 1)  # what follows the last token is not; models want at least BEGIN
             logits = self.changed(batch)(source, target[:, :asked]).float()  # (B, T, V)
             chosen = logits.gather(-1, target[:, 1:, None]).squeeze(-1) - logits.logsumexp(-1)
-            for number, row in zip(numbers, chosen.double().cpu().numpy(), strict=True):
+            for number, row in zip(numbers, chosen.cpu().double().numpy(), strict=True):
                 found[number] = row[: len(parts[number].target)]
         return found
 

@@ -27,3 +27,9 @@ def test_two_powers_cross_where_they_are_equal(place):
 def test_curves_that_never_change_places_do_not_cross():
     assert crossing([1, 2, 4], [1, 2, 3], [2, 3, 4]) is None
     assert crossing([1, 2, 4], [5, 6, 7], [2, 3, 4]) is None
+
+
+def test_a_curve_that_comes_down_again_is_above_from_no_size_on():
+    assert crossing([1, 2, 4], [1, 3, 1], [2, 2, 2]) is None
+    assert crossing([1, 2, 4], [3, 1, 3], [2, 2, 2]) is None
+    assert crossing([1, 2, 4], [3, 1, 1], [2, 2, 2]) is None

@@ -14,6 +14,7 @@ from softgaze.evaluation.why.layers import (
     WindowedAttention,
 )
 from softgaze.evaluation.why.operations import count, longest_chain, parts
+from softgaze.nearby import near_mask
 
 SIZES = [(48, 8), (48, 16), (144, 16), (288, 8)]  # beyond 128 positions attention takes a fused kernel
 
@@ -36,6 +37,14 @@ def test_self_attention_multiplies_all_positions_with_each_other(length, width):
 def test_windowed_attention_multiplies_each_block_with_three(length, width):
     found = counted(WindowedAttention, length, width)
     assert found["products of positions with each other"] == 4 * length * 3 * REACH * width
+
+
+def test_a_window_is_counted_with_as_much_more_than_it_sees_as_is_said():
+    length, width = 288, 8
+    products = counted(WindowedAttention, length, width)["products of positions with each other"]
+    seen = int(near_mask(length, length, REACH)[0, 0, length // 2].sum())
+    assert seen == 2 * REACH + 1
+    assert f"{products / (4 * length * width * seen):.2f} times as many" in " ".join(count.__doc__.split())
 
 
 @pytest.mark.parametrize(("length", "width"), SIZES)

@@ -32,6 +32,16 @@ def test_every_kind_is_there_at_every_length_and_at_every_width(small):
     assert all(min(point.times) > 0 and point.held > 0 and len(point.times) == 2 for point in small.points)
 
 
+def test_a_size_named_twice_is_measured_once():
+    done = []
+    asked = (32, 16, 16), (8, 16, 16)
+    found = study(*asked, rounds=1, advance=lambda: done.append(1))
+    assert (found.lengths, found.widths, found.width) == ((16, 32), (8, 16), 8)
+    assert len(done) == steps(*asked, 1)
+    assert study_text(found).count("n=16") == len(QUANTITIES)
+    assert ElementTree.fromstring(study_chart(found)) is not None
+
+
 def test_what_is_counted_does_not_change(small):
     again = study(LENGTHS, WIDTHS, rounds=1)
     for one, other in zip(small.points, again.points, strict=True):
@@ -105,6 +115,29 @@ def test_self_attention_and_recurrence_cross_where_length_is_width(small):
     found = study((8, 16, 32), (16, 32), rounds=1)
     assert crossings(found)[0] == "self-attention needs fewer operations than recurrence up to n ≈ 16 (d = 16)"
     assert "at no length measured" in crossings(small)[0]  # 16 and more, at d = 8
+
+
+def timed(attention, recurrence):
+    """What is said of the time that the two take at lengths of 64, 128 and 256."""
+    times = {SelfAttention: attention, Recurrence: recurrence}
+    taken = ideal(lambda kind, n, d: times[kind][(64, 128, 256).index(n)] if kind in times else 1)
+    return crossings(taken)[1]
+
+
+@pytest.mark.parametrize(
+    ("attention", "recurrence", "expected"),
+    [
+        ((0.7, 0.7, 0.8), (0.6, 1.0, 8.1), "at n = 128, 256 and not at n = 64 (d = 8)"),
+        ((1, 3, 1), (2, 2, 2), "at n = 64, 256 and not at n = 128 (d = 8)"),
+        ((3, 1, 3), (2, 2, 2), "at n = 128 and not at n = 64, 256 (d = 8)"),
+        ((1, 1, 1), (2, 2, 2), "at every length measured (d = 8)"),
+        ((3, 3, 3), (2, 2, 2), "at no length measured (d = 8)"),
+        ((2, 2, 2), (2, 2, 2), "at no length measured (d = 8)"),
+        ((1, 1, 4), (2, 2, 2), "up to n ≈ 181 (d = 8)"),
+    ],
+)
+def test_lengths_are_named_at_which_attention_takes_less(attention, recurrence, expected):
+    assert timed(attention, recurrence) == f"self-attention needs less time than recurrence {expected}"
 
 
 def test_the_text_has_every_number(small):

@@ -10,7 +10,7 @@ from softgaze.evaluation.why.dependence import MEASURES, Dependence, Stretch
 from softgaze.evaluation.why.findings import caution, short
 from softgaze.evaluation.why.layers import HEADS, KERNEL, REACH, Layer
 from softgaze.evaluation.why.study import QUANTITIES, Quantity, Study
-from softgaze.evaluation.why.text import DISTANCE, named, pairs_of, powers
+from softgaze.evaluation.why.text import banded, has_others, named, notes_of, pairs_of, powers
 from softgaze.gaze.colours import FAINT, INK, LINE
 from softgaze.gaze.drawing import element, picture, text, ticks
 from softgaze.gaze.lettering import width_of, wrapped
@@ -51,10 +51,12 @@ class Axis:
     is_log: bool = False
 
     @classmethod
-    def linear(cls, high: float) -> "Axis":
-        """From zero."""
-        marks = ticks(high)
-        return cls(0.0, marks[-1], marks)
+    def linear(cls, high: float, low: float = 0.0) -> "Axis":
+        """From zero, or from as far below it as there are values."""
+        step = ticks(max(high, -low))[1]
+        first, last = math.floor(min(low, 0.0) / step + NEAR), max(math.ceil(high / step - NEAR), 0)
+        marks = [round(number * step, 9) for number in range(first, max(last, first + 1) + 1)]
+        return cls(marks[0], marks[-1], marks)
 
     @classmethod
     def logarithmic(cls, values: Sequence[float]) -> "Axis":
@@ -126,14 +128,13 @@ def study_line(study: Study, quantity: Quantity, kind: type[Layer], number: int)
     )
 
 
-def dependence_chart(found: Sequence[Dependence], sentences: int) -> str:
+def dependence_chart(found: Sequence[Dependence], sentences: int, left_out: int = 0) -> str:
     """An SVG of both measures against the distance."""
     panels = [dependence_panel([each for each in found if each.measure == measure], measure) for measure in MEASURES]
     notes = [
-        f"{pairs_of(sentences)}; bands hold 95 % of resampled sets of them",
-        f"distance: {DISTANCE}",
-        *(f"{name}: {meaning}" for name, meaning in MEASURES.items()),
-        "beside each name: the farthest stretch as a share of the nearest; 1, distance does not matter",
+        f"{pairs_of(sentences, left_out)}; bands hold 95 % of resampled sets of them",
+        "beside each name: far ÷ near" + (", then that as a share of the first's" if has_others(found) else ""),
+        *(f"{name}: {meaning}" for name, meaning in notes_of(found).items()),
     ]
     return drawing(panels, notes, title="How strongly output words depend on source words, by distance")
 
@@ -143,15 +144,20 @@ def dependence_panel(found: Sequence[Dependence], measure: str) -> Panel:
     lines = [
         Line(labelled(each), number, [stretch_mark(one) for one in each.stretches]) for number, each in enumerate(found)
     ]
+    lowest = min(mark.low for line in lines for mark in line.marks)
     highest = max(mark.high for line in lines for mark in line.marks)
     farthest = max(mark.across for line in lines for mark in line.marks)
-    return Panel(measure, lines, Axis.linear(farthest), Axis.linear(highest), "distance, words")
+    return Panel(measure, lines, Axis.linear(farthest), Axis.linear(highest, lowest), "distance, words")
 
 
 def labelled(dependence: Dependence) -> str:
-    """The name of a model and, where there is one, its share."""
+    """The name of a model, its share and, of a further one, that share held against the first model's."""
     share = dependence.far_to_near
-    return f"{named(dependence)}  {share.score:.2f}" if share else named(dependence)
+    if share is None:
+        return f"{named(dependence)}  {banded(share, dependence.lacking)}"
+    told = f"{named(dependence)}  {share.score:z.2f}"
+    against = banded(dependence.to_first, dependence.lacking_to_first)
+    return f"{told}; of the first's {against}" if dependence.first else told
 
 
 def stretch_mark(stretch: Stretch) -> Mark:

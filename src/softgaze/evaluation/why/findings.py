@@ -3,6 +3,8 @@
 Every reason is made of numbers of the study.
 """
 
+from collections.abc import Sequence
+
 from softgaze.evaluation.why.growth import crossing, exponent
 from softgaze.evaluation.why.layers import HEADS, Recurrence, SelfAttention
 from softgaze.evaluation.why.study import QUANTITIES, Growth, Point, Quantity, Study, size_of
@@ -117,5 +119,16 @@ def crossed(study: Study, quantity: Quantity) -> str:
     found = crossing(study.lengths, attention, recurrence)
     if found is not None:
         return f"self-attention needs {name} than recurrence up to n ≈ {found:,.0f} (d = {study.width:,})"
-    everywhere = "at every length" if attention[-1] <= recurrence[-1] else "at no length"
-    return f"self-attention needs {name} than recurrence {everywhere} measured (d = {study.width:,})"
+    less = [mine < theirs for mine, theirs in zip(attention, recurrence, strict=True)]
+    return f"self-attention needs {name} than recurrence {where(study.lengths, less)} (d = {study.width:,})"
+
+
+def where(lengths: Sequence[int], holds: Sequence[bool]) -> str:
+    """At which of the lengths something holds; each is named unless all are alike."""
+    if all(holds) or not any(holds):
+        return "at every length measured" if holds[0] else "at no length measured"
+    there, elsewhere = (
+        ", ".join(f"{length:,}" for length, held in zip(lengths, holds, strict=True) if held is wanted)
+        for wanted in (True, False)
+    )
+    return f"at n = {there} and not at n = {elsewhere}"

@@ -43,7 +43,7 @@ def batch_gradients(model: Seq2Seq, tokenizers: Tokenizers, batch: Sequence[Pass
         odds = log_odds(model(source, target[:, :-1]).float(), target[:, 1:])  # (B, T)
         words = (said * odds[:, None]).sum(-1)
         rows = [pulled(each.sum(), vectors[0], read) for each in words.unbind(1)]
-    strengths = torch.stack(rows, 1).double().cpu().numpy()  # (B, target words, source words)
+    strengths = torch.stack(rows, 1).cpu().double().numpy()  # (B, target words, source words)
     for strength, (read_side, said_side) in zip(strengths, sides, strict=True):
         matrix = strength[: len(said_side.words), : len(read_side.words)]
         said_there, read_there = (

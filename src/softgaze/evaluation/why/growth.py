@@ -18,12 +18,13 @@ def exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
 def crossing(sizes: Sequence[float], one: Sequence[float], other: Sequence[float]) -> float | None:
     """The size from which on `one` is above `other`, between two points on a straight line of logarithms.
 
-    None if it is above everywhere, or nowhere.
+    None if it is above everywhere, or nowhere, or comes down again: then there is no such size.
     """
     ahead = [math.log(mine / theirs) for mine, theirs in zip(one, other, strict=True)]
-    for place in range(1, len(sizes)):
-        before, after = ahead[place - 1], ahead[place]
-        if before <= 0 < after:
-            share = -before / (after - before)
-            return math.exp(math.log(sizes[place - 1]) * (1 - share) + math.log(sizes[place]) * share)
-    return None
+    above = [each > 0 for each in ahead]
+    place = above.count(False)  # the first above, if all that follow are
+    if not 0 < place < len(sizes) or above != sorted(above):
+        return None
+    before, after = ahead[place - 1], ahead[place]
+    share = -before / (after - before)
+    return math.exp(math.log(sizes[place - 1]) * (1 - share) + math.log(sizes[place]) * share)

@@ -87,7 +87,7 @@ QUANTITIES = (
         1e-6,
         lambda point: point.operations,
         lambda kind: kind.theory.operations,
-        "multiplications and additions in matrix products, counted while the layer runs forward",
+        "multiplications and additions in matrix products, counted as the layer runs forward; of a window 3·r keys",
     ),
     Quantity(
         "sequential_operations",
@@ -230,6 +230,11 @@ class Study:
         }
 
 
+def distinct(sizes: Sequence[int]) -> list[int]:
+    """From small to large; what is named twice is measured once."""
+    return sorted(set(sizes))
+
+
 def size_of(point: Point, letter: str) -> int:
     """The length or the width."""
     return point.length if letter == "n" else point.width
@@ -248,6 +253,7 @@ def sizes(lengths: Sequence[int], widths: Sequence[int]) -> list[tuple[int, int]
 
 def steps(lengths: Sequence[int], widths: Sequence[int], rounds: int) -> int:
     """How often `study` says that it is further: for each path, each point that is counted and each time measured."""
+    lengths, widths = distinct(lengths), distinct(widths)
     return len(KINDS) * (len(lengths) + len(sizes(lengths, widths)) * (1 + rounds))
 
 
@@ -259,6 +265,7 @@ def study(
 ) -> Study:
     """Count, find and measure everything; `advance` is called `steps` times."""
     check_sizes(lengths, widths)
+    lengths, widths = distinct(lengths), distinct(widths)
     torch.manual_seed(1)  # what is drawn changes no number but the last digits of time
     cases = [(kind, length, width) for kind in KINDS for length, width in sizes(lengths, widths)]
     layers = [kind(width, 1) for kind, _, width in cases]
@@ -276,7 +283,7 @@ def study(
         Point(kind, length, width, operations, chain, paths[kind, length], tuple(own), held)
         for (kind, length, width), (operations, chain, held), own in zip(cases, counted, times, strict=True)
     )
-    return Study(points, tuple(sorted(lengths)), tuple(sorted(widths)), rounds)
+    return Study(points, tuple(lengths), tuple(widths), rounds)
 
 
 def all_paths(lengths: Sequence[int], advance: Advance) -> dict[tuple[type[Layer], int], int]:

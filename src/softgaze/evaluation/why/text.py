@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from itertools import pairwise
 from textwrap import wrap
 
+from softgaze.evaluation.significance import Estimate
 from softgaze.evaluation.why.dependence import MEASURES, Dependence
 from softgaze.evaluation.why.findings import caution, crossings, differences, short
 from softgaze.evaluation.why.layers import HEADS, KERNEL, REACH, Layer
@@ -98,37 +99,77 @@ def columns(lines: Rows, *, right: bool = True) -> str:
 # --- trained models ---------------------------------------------------------------------------------------------
 
 
-def dependence_text(found: Sequence[Dependence], sentences: int) -> str:
+def dependence_text(found: Sequence[Dependence], sentences: int, left_out: int = 0) -> str:
     """For each measure a table: models down, distances across."""
+    title = "How strongly output words depend on source words, by how far apart they are"
     blocks = [
-        f"How strongly output words depend on source words, by how far apart they are ({pairs_of(sentences)})",
+        "\n".join(wrap(f"{title} ({pairs_of(sentences, left_out)})", WIDTH)),
         *(measured(found, measure) for measure in MEASURES),
-        columns([*{**MEASURES, "distance": DISTANCE, "far ÷ near": FAR_TO_NEAR}.items()], right=False),
+        explained(notes_of(found)),
     ]
     return "\n\n".join(blocks)
 
 
-def pairs_of(sentences: int) -> str:
+def pairs_of(sentences: int, left_out: int = 0) -> str:
     """So many."""
-    return f"{sentences:,} sentence {'pair' if sentences == 1 else 'pairs'}"
+    told = f"{sentences:,} sentence {'pair' if sentences == 1 else 'pairs'}"
+    return f"{told}; {left_out:,} left out, which the models have in different words" if left_out else told
 
 
-DISTANCE = "words from a source word to the output word that depends on it most, the output written after the source"
-FAR_TO_NEAR = "the farthest stretch as a share of the nearest, with its 95 % band; 1: distance does not matter"
+FAR, TO_FIRST = "far ÷ near", "÷ the first's"
+NOTES = {
+    **MEASURES,
+    "distance": "words from a source word to its output word, the output written after the source",
+    "its output word": "the one that depends on it most, if on nothing else more: for all models together and by the "
+    "other measure, so that no number chooses where it is taken; the same words for every model",
+    FAR: "the farthest stretch as a share of the nearest, with its 95 % band; words that matter much are not spread "
+    "evenly, so 1 is not expected even where distance does not matter: compare models",
+}
+NOTE_TO_FIRST = (
+    "far ÷ near as a share of the first model's, with its 95 % band, the same sentences resampled for both; "
+    "1: distance matters no more to it than to that model; below 1 it does"
+)
+
+
+def notes_of(found: Sequence[Dependence]) -> dict[str, str]:
+    """What the words of tables and pictures mean."""
+    return {**NOTES, TO_FIRST: NOTE_TO_FIRST} if has_others(found) else NOTES
+
+
+def has_others(found: Sequence[Dependence]) -> bool:
+    """Whether a model is held against the first."""
+    return any(each.first for each in found)
+
+
+def explained(notes: dict[str, str]) -> str:
+    """Names and what they mean, in lines that are not too long."""
+    room = WIDTH - max(map(len, notes)) - 2
+    return columns(
+        [
+            [name if number == 0 else "", line]
+            for name, meaning in notes.items()
+            for number, line in enumerate(wrap(meaning, room))
+        ],
+        right=False,
+    )
 
 
 def measured(found: Sequence[Dependence], measure: str) -> str:
     """One measure."""
     own = [each for each in found if each.measure == measure]
-    lines = [[f"{measure}, by distance", *ranges(own[0].edges), "far ÷ near"]]
+    lines = [[f"{measure}, by distance", *ranges(own[0].edges), FAR, TO_FIRST]]
     for each in own:
         strengths = [""] * (len(each.edges) + 1)  # a model may have no word in a stretch
         for stretch in each.stretches:
-            strengths[bisect_left(each.edges, stretch.low)] = f"{stretch.strength.score:.2f}"
-        share = each.far_to_near
-        told = f"{share.score:.2f} ({share.low:.2f}–{share.high:.2f})" if share else "—"
-        lines.append([named(each), *strengths, told])
-    return columns(lines)
+            strengths[bisect_left(each.edges, stretch.low)] = f"{stretch.strength.score:z.2f}"
+        against = banded(each.to_first, each.lacking_to_first) if each.first else ""
+        lines.append([named(each), *strengths, banded(each.far_to_near, each.lacking), against])
+    return columns(lines if has_others(own) else [line[:-1] for line in lines])
+
+
+def banded(share: Estimate | None, lacking: str) -> str:
+    """A number with its band, or why there is none."""
+    return f"{share.score:z.2f} ({share.low:z.2f}–{share.high:z.2f})" if share else f"– ({lacking})"
 
 
 def ranges(edges: Sequence[int]) -> list[str]:
