@@ -6,7 +6,7 @@
 Each option gets a small model of its own, trained on the built-in
 phrasebook for a number of updates, so that it ends its sentences and prefers words. Then on held-out pairs, for every
 precision: the largest difference of any token's log-probability, greedy translations that are the same token by token,
-and BLEU at beam 5 with the p-value of a paired bootstrap.
+and BLEU at beam 5 with the larger p-value of paired bootstrap and approximate randomisation.
 """
 
 import argparse

@@ -165,6 +165,19 @@ def test_beside_a_model_that_may_look_it_is_compared_all_the_same(test_set, tmp_
     assert "attention" not in record  # `load` gives the copier for every path
 
 
+def test_that_nobody_looks_is_said_in_one_line(test_set, real, tmp_path, monkeypatch):
+    def noted(*arguments):
+        return CliRunner().invoke(app, ["evaluate", *arguments]).stderr
+
+    make_bundle(tmp_path / "other", target_language="de")
+    command = ["model", "--test", *test_set, "--against", str(tmp_path / "other")]
+    said = "no system looks (model, other): there is no attention to tell about"
+    assert said in noted(*command, "--attention").splitlines()
+    assert said not in noted(*command)
+    monkeypatch.undo()
+    assert "no system looks" not in noted(*real, "--attention", "--against", real[0])
+
+
 WRONG = {
     "no such other": (["--against", "nowhere"], "nowhere"),
     "edges that are no numbers": (["--edges", "a,b"], "10,20,30"),

@@ -1,10 +1,12 @@
+from types import SimpleNamespace
+
 import pytest
 import torch
 
 from bundles import lines
 from engines.exported import changed, exported, trained_bundle
 from softgaze.errors import DivergedError
-from softgaze.evaluation.proof import NEAR, Proof, Quality, likeness, near, prove, same
+from softgaze.evaluation.proof import NEAR, Proof, Quality, likeness, near, prove, quality, same
 from softgaze.symbols import END
 from softgaze.translator import Translation, load
 
@@ -73,6 +75,25 @@ def test_a_little_worse_is_allowed_unless_it_is_certain(after, p_value, kept):
     else:
         with pytest.raises(DivergedError):
             proof.check()
+
+
+def test_one_sentence_that_got_worse_is_no_certain_loss():
+    """A resampled set of one sentence is always that sentence, so the bootstrap alone would be sure of anything."""
+    pair = ("a", "the big dog sees the small cat")
+    found = quality(Scripted("the big dog sees the small cat"), Scripted("the big dog sees the cat"), [pair])
+    assert found.after < found.before
+    assert found.p_value == 1
+
+
+class Scripted:
+    """A translator that writes one text, whatever it reads."""
+
+    def __init__(self, text):
+        self.text = text
+        self.bundle = SimpleNamespace(description=SimpleNamespace(target_language="en"))
+
+    def translate(self, sources):
+        return [Translation(source, self.text, 0.0, ()) for source in sources]
 
 
 def test_texts_may_part_only_where_two_tokens_were_all_but_equally_likely(trained):

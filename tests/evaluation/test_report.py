@@ -5,10 +5,11 @@ import json
 import pytest
 
 from evaluation.systems import noisy, sentences
-from softgaze.evaluation.buckets import make_buckets, source_lengths
+from softgaze.evaluation.buckets import LEAST, make_buckets, source_lengths
 from softgaze.evaluation.counts import count_system
 from softgaze.evaluation.looks import Glance, Looks
 from softgaze.evaluation.report import Evaluation, System, chance, record, tables
+from softgaze.evaluation.significance import Difference
 from softgaze.gaze.alignment import Counts
 
 REFERENCES = sentences()
@@ -76,6 +77,26 @@ def test_tables_hold_the_numbers_of_the_record(whole):
     assert (first[0], first[-2:]) == ("all", ["<0.001", "<0.001"])
     assert first[1].endswith("*")
     assert shown["Attention of new"].rows[0][1:] == ["120", "0.50", "75.0 %", "12.5 %", "100.0 %", "75.0 %"]
+
+
+def test_a_bucket_of_too_few_sentences_has_no_p_value_and_no_star():
+    lengths = source_lengths(REFERENCES)
+    [longest] = [edge for edge in range(1, 20) if 0 < sum(length > edge for length in lengths) < LEAST][:1]
+    cut = Evaluation(SYSTEMS, tuple(make_buckets(lengths, [longest])))
+    shown = {table.title: table for table in tables(cut)}["chrF, new minus old"]
+    enough, few = shown.rows[1:]
+    assert "*" in enough[1]
+    assert ("*" in few[1], few[-2:]) == (False, ["–", "–"])
+    assert "fewer than 20 sentences" in shown.note
+    (against,) = json.loads(json.dumps(record(cut)))["against"]
+    enough, few = (each["chrf"] for each in against["by_length"])
+    assert enough["bootstrap_p"] < 0.05
+    assert (few["bootstrap_p"], few["randomisation_p"], few["is_tested"]) == (None, None, False)
+    assert not Difference(**few).is_significant
+
+
+def test_where_all_is_tested_nothing_is_said_of_too_few(whole):
+    assert not any("fewer than" in table.note for table in tables(whole))
 
 
 def test_p_values_are_never_shown_as_zero():

@@ -1,4 +1,4 @@
-"""Our tests of significance say what sacreBLEU's say, and equal systems are never found to differ."""
+"""Our tests draw what sacreBLEU's draw; systems that are equally good are seldom found to differ, equal ones never."""
 
 import numpy
 import pytest
@@ -8,8 +8,9 @@ from sacrebleu.significance import PairedTest
 
 from evaluation.systems import noisy, sentences
 from softgaze.evaluation import significance
-from softgaze.evaluation.counts import count_system
-from softgaze.evaluation.significance import band, blocks, difference, estimate, resampled, signature, swapped
+from softgaze.evaluation.buckets import LEAST
+from softgaze.evaluation.counts import SystemCounts, count_system
+from softgaze.evaluation.significance import band, blocks, difference, estimate, p_value, resampled, signature, swapped
 from softgaze.metrics import bleu_and_chrf
 
 REFERENCES = sentences()
@@ -20,20 +21,69 @@ NAMES = ("bleu", "chrf")
 
 
 @pytest.mark.parametrize("kind", ["bs", "ar"])
-def test_p_values_and_signatures_are_those_of_sacrebleu(kind, monkeypatch):
-    """Not only within noise: with the same seed the same sets are drawn."""
+def test_what_is_drawn_and_signed_is_what_sacrebleu_draws_and_signs(kind, monkeypatch):
+    """Not only within noise: with the same seed the same sets are drawn, and its p-values follow from ours."""
     monkeypatch.setattr(significance, "TRIALS", 1000)
     pair = COUNTED["worse"], COUNTED["like worse"]
     systems = [("worse", WORSE), ("like worse", LIKE_WORSE)]
     signatures, found = PairedTest(systems, bleu_and_chrf(), [REFERENCES], test_type=kind, n_samples=1000)()
     for name, theirs in zip(NAMES, ("BLEU", "chrF2"), strict=True):
         ours = difference(*pair, name)
-        mine = ours.bootstrap_p if kind == "bs" else ours.randomisation_p
+        mine = as_sacrebleu(*pair, name) if kind == "bs" else ours.randomisation_p
         assert mine == pytest.approx(found[theirs][1].p_value, abs=0.003)  # it sums in half our precision
         assert 0.05 < mine < 1
         assert ours.score == pytest.approx(found[theirs][0].score - found[theirs][1].score)
         for part in str(signatures[theirs]).split("|"):
             assert part in signature(pair[0], name, paired=True).split("|")
+
+
+def as_sacrebleu(one, other, name):
+    """Its p-value of the paired bootstrap, from the sets we draw."""
+    sizes = numpy.abs(resampled(one, name) - resampled(other, name))
+    return p_value(sizes - sizes.mean(), one.score(name) - other.score(name))
+
+
+def null_pairs(count, size=100):
+    """Two systems by turns of luck: of a few sentences each, every translation is one's or the other's at random."""
+    references = sentences(500, seed=3)
+    both = [count_system(noisy(references, 0.4, seed=seed), references).counts["bleu"] for seed in (4, 5)]
+    dice = numpy.random.default_rng(6)
+    for _ in range(count):
+        chosen = dice.choice(len(references), size, replace=False)
+        turned = dice.integers(2, size=(size, 1), dtype=bool)
+        parts = both[0][chosen], both[1][chosen]
+        yield [SystemCounts({"bleu": numpy.where(turned ^ end, *parts)}, {}) for end in (False, True)]
+
+
+def test_of_equally_good_systems_one_pair_in_twenty_seems_to_differ(monkeypatch):
+    """By sacreBLEU's form of the bootstrap it is more than twice as many, which is why ours is another."""
+    monkeypatch.setattr(significance, "TRIALS", 1000)
+    pairs = list(null_pairs(300))
+    found = [difference(*pair, "bleu") for pair in pairs]
+    for kind in ("bootstrap_p", "randomisation_p"):
+        assert 0.03 < numpy.mean([getattr(each, kind) < 0.05 for each in found]) < 0.075, kind
+    assert numpy.mean([as_sacrebleu(*pair, "bleu") < 0.05 for pair in pairs]) > 0.09
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_plain_difference_stays_plain_when_corrected_for_many_pairs(name):
+    found = difference(COUNTED["good"], COUNTED["worse"], name)
+    models = 20
+    assert max(found.bootstrap_p, found.randomisation_p) * models * (models - 1) / 2 < 0.05
+
+
+def test_more_draws_begin_with_the_same():
+    whole = resampled(COUNTED["good"], "bleu", draws=3000)
+    assert whole[: significance.RESAMPLES] == pytest.approx(resampled(COUNTED["good"], "bleu"), abs=1e-9)
+
+
+def test_of_too_few_sentences_nothing_is_claimed():
+    enough, few = ([COUNTED[each].part(range(count)) for each in TURNED[0]] for count in (LEAST, LEAST - 1))
+    assert difference(*enough, "chrf").is_significant
+    found = difference(*few, "chrf")
+    assert max(found.bootstrap_p, found.randomisation_p) < 0.05
+    assert not found.is_tested
+    assert not found.is_significant
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -142,6 +142,8 @@ def evaluate(
     systems = [system(names[0], found, pairs, language, seen(translator, found, pairs, way))]
     for name, path, own in zip(names[1:], others, texts, strict=True):
         systems.append(other(name, path, own, pairs, language, way))
+    if way.looks:
+        tell_blind(systems)
     evaluation = Evaluation(tuple(systems), buckets_of(pairs, ends) if is_cut else ())
     told = whole_record(told, evaluation, dict(zip(names, map(str, [model, *others]), strict=True)))
     show(told, evaluation, as_json)
@@ -155,7 +157,6 @@ def evaluate(
 def check_reports(reports: Sequence[Path], *, is_charted: bool) -> None:
     """What cannot be written is said before a model is loaded."""
     from softgaze.cli.explain import check_output
-    from softgaze.errors import UsageError
 
     for path in reports:
         check_output(path, 1, ENDINGS)
@@ -165,7 +166,6 @@ def check_reports(reports: Sequence[Path], *, is_charted: bool) -> None:
 
 def parse_edges(text: str | None) -> list[int] | None:
     """10,20,30 as numbers."""
-    from softgaze.errors import UsageError
     from softgaze.evaluation.buckets import check_edges
 
     if text is None:
@@ -211,7 +211,6 @@ def read_other(path: Path, source: Path, lines: int) -> list[str] | None:
 def check_others(translator: "Translator", model: Path, others: Sequence[Path]) -> None:
     """Models that translate into another language cannot be compared."""
     from softgaze.bundle import Bundle
-    from softgaze.errors import UsageError
 
     own = translator.bundle.description
     for path in filter(Path.is_dir, others):
@@ -223,8 +222,6 @@ def check_others(translator: "Translator", model: Path, others: Sequence[Path]) 
 
 def check_looks(translator: "Translator", model: Path, others: Sequence[Path], way: Way) -> None:
     """A model without attention has nothing to tell, unless one that looks may be beside it."""
-    from softgaze.errors import UsageError
-
     if way.looks and not any(map(Path.is_dir, others)) and not translator.aligner().forward.can_look:
         arch = translator.bundle.description.arch
         raise UsageError(f"{model}: a model of arch {arch} has no attention; leave out --attention and --gold")
@@ -278,6 +275,13 @@ def other(name: str, path: Path, texts: list[str] | None, pairs: Pairs, language
     translator = load(path, way.device)
     found, _ = translated(translator, pairs, way)
     return system(name, found, pairs, language, seen(translator, found, pairs, way))
+
+
+def tell_blind(systems: "Sequence[System]") -> None:
+    """Say why there is nothing about attention where it was asked for and nobody has any."""
+    if not any(each.looks for each in systems):
+        names = ", ".join(each.name for each in systems)
+        typer.echo(f"no system looks ({names}): there is no attention to tell about", err=True)
 
 
 def system(

@@ -56,7 +56,7 @@ def export(
     softgaze caption photos-onnx beach.jpg
 
     The result is a model directory like any other. The proof: in float32 every token is as likely as before (to 0.0001)
-    and 200 greedy outputs are the same; in int8 the translations are as good (paired bootstrap, at most 0.3 BLEU less).
+    and 200 greedy outputs are the same; in int8 the translations are as good (no more than 0.3 BLEU less, nor significantly).
     Otherwise nothing is written, and it is said by how much the two differ.
     """
     from softgaze.bundle import Bundle, add_facts

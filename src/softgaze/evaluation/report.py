@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from softgaze.evaluation.buckets import Bucket
+from softgaze.evaluation.buckets import LEAST, Bucket
 from softgaze.evaluation.counts import TITLES, SystemCounts
 from softgaze.evaluation.lengths import Curve, length_curve, length_differences
 from softgaze.evaluation.looks import Looks, Quality
@@ -19,6 +19,7 @@ DIGITS = 4
 NONE = "–"
 STAR = "* both tests below 0.05"
 MANY = f"{STAR} (of many buckets, one in twenty is so by luck)"
+FEW = f"{NONE} not tested: fewer than {LEAST} sentences"
 
 
 @dataclass(frozen=True)
@@ -145,9 +146,12 @@ def quality_record(quality: Quality) -> dict[str, Any]:
     return {name: round(value, DIGITS) if isinstance(value, float) else value for name, value in told.items()}
 
 
-def rounded(found: Estimate | Difference) -> dict[str, float]:
-    """As many digits as anybody reads."""
-    return {name: round(value, DIGITS) for name, value in asdict(found).items()}
+def rounded(found: Estimate | Difference) -> dict[str, float | None]:
+    """As many digits as anybody reads; p-values are none where there were too few sentences to test."""
+    told = asdict(found)
+    is_tested = told.pop("is_tested", True)
+    numbers: dict[str, float | None] = {name: round(value, DIGITS) for name, value in told.items()}
+    return numbers if is_tested else {**numbers, "bootstrap_p": None, "randomisation_p": None, "is_tested": False}
 
 
 # --- for people -------------------------------------------------------------------------------------------------
@@ -191,18 +195,15 @@ def comparison_table(evaluation: Evaluation, comparison: Comparison, score: str)
     rows = [[name, *cells(each)] for name, each in zip(names, found, strict=True)]
     title = f"{TITLES[score]}, {evaluation.systems[0].name} minus {comparison.other.name}"
     header = ["words", "difference", "95 % band", "bootstrap p", "randomisation p"]
-    return Table(title, header, rows, MANY if evaluation.buckets else STAR)
+    notes = [MANY if evaluation.buckets else STAR, *([] if all(each.is_tested for each in found) else [FEW])]
+    return Table(title, header, rows, "; ".join(notes))
 
 
 def cells(found: Difference) -> list[str]:
-    """A difference, its band, and both p-values."""
+    """A difference, its band, and both p-values if it was tested."""
     star = "*" if found.is_significant else " "
-    return [
-        f"{found.score:+.2f}{star}",
-        f"{found.low:+.2f} to {found.high:+.2f}",
-        chance(found.bootstrap_p),
-        chance(found.randomisation_p),
-    ]
+    chances = [chance(found.bootstrap_p), chance(found.randomisation_p)] if found.is_tested else [NONE, NONE]
+    return [f"{found.score:+.2f}{star}", f"{found.low:+.2f} to {found.high:+.2f}", *chances]
 
 
 def chance(p: float) -> str:

@@ -387,9 +387,7 @@ class Attention:
         if self.grid is None and raw:
             raise ValueError("these columns lie on no grid, whose cells could be shown raw")
         return Figure(
-            svg(self, gold=gold, about=about, sides=sides)
-            if self.grid is None
-            else tiles(self, about=about, raw=raw)
+            svg(self, gold=gold, about=about, sides=sides) if self.grid is None else tiles(self, about=about, raw=raw)
         )
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:

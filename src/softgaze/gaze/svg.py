@@ -42,9 +42,7 @@ FRAMES = {
 LOWER = 0.36  # from the middle of a line down to where its letters stand, in em
 
 
-def svg(
-    attention: Attention, *, gold: Alignment | None = None, about: str = "", sides: tuple[str, str] = ASKED
-) -> str:
+def svg(attention: Attention, *, gold: Alignment | None = None, about: str = "", sides: tuple[str, str] = ASKED) -> str:
     """The picture as SVG; `gold` links, words of the source to words of the output, are outlined.
 
     Beneath it stands which map of a model it is, or what it is `about`, with `sides` of its own.
