@@ -56,8 +56,8 @@ def export(
     softgaze caption photos-onnx beach.jpg
 
     The result is a model directory like any other. The proof: in float32 every token is as likely as before (to 0.0001)
-    and 200 greedy outputs are the same; in int8 the translations are as good (no more than 0.3 BLEU less, nor significantly).
-    Otherwise nothing is written, and it is said by how much the two differ.
+    and 200 greedy outputs are the same; in int8 the translations are as good (at most 0.3 BLEU less, and
+    not significantly). Otherwise nothing is written, and it is said by how much the two differ.
     """
     from softgaze.bundle import Bundle, add_facts
     from softgaze.engines.exporting import check_exportable, check_place, check_runs, check_target
