@@ -4,6 +4,7 @@ import base64
 import html
 
 from softgaze.gaze.attention import Attention
+from softgaze.gaze.sheet import Sheet
 from softgaze.gaze.svg import drawn
 from softgaze.gaze.tiles import drawn_tiles
 
@@ -32,6 +33,6 @@ def paragraph(line: str) -> str:
 
 def frame(attention: Attention) -> str:
     """The page, where it can reach nothing of the notebook around it."""
-    still = drawn(attention) if attention.grid is None else drawn_tiles(attention)
+    still = drawn(Sheet(attention)) if attention.grid is None else drawn_tiles(attention)
     picture = base64.b64encode(still.encode()).decode()
     return FRAME.format(height=HEIGHT, page=html.escape(attention.to_html()), picture=picture)
