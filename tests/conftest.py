@@ -1,8 +1,9 @@
-"""What every test shares: how Hypothesis looks for counterexamples, how many threads torch takes, and a browser."""
+"""What every test shares: how Hypothesis looks for counterexamples, threads of torch, a poor device, and a browser."""
 
 import os
 import signal
 
+import pytest
 import torch
 from hypothesis import settings
 
@@ -20,3 +21,21 @@ torch.set_num_threads(1)
 settings.register_profile("softgaze", deadline=None)
 settings.register_profile("ci", deadline=None, derandomize=True)
 settings.load_profile("ci" if os.environ.get("CI") else "softgaze")
+
+
+@pytest.fixture
+def without_doubles(monkeypatch):
+    """As on a device that has no float64 (Apple's): only what was fetched from it can be made double."""
+    fetch, double = torch.Tensor.cpu, torch.Tensor.double
+
+    def fetched(tensor):
+        here = fetch(tensor).clone()
+        here.is_here = True
+        return here
+
+    def doubled(tensor):
+        assert getattr(tensor, "is_here", False), "a device without float64"
+        return double(tensor)
+
+    monkeypatch.setattr(torch.Tensor, "cpu", fetched)
+    monkeypatch.setattr(torch.Tensor, "double", doubled)

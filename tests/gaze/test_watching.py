@@ -132,24 +132,6 @@ def test_batches_hold_every_part_once_and_keep_to_their_budget():
     assert list(batches([])) == []
 
 
-@pytest.fixture
-def without_doubles(monkeypatch):
-    """As on a device that has no float64 (Apple's): only what was fetched from it can be made double."""
-    fetch, double = torch.Tensor.cpu, torch.Tensor.double
-
-    def fetched(tensor):
-        here = fetch(tensor).clone()
-        here.is_here = True
-        return here
-
-    def doubled(tensor):
-        assert getattr(tensor, "is_here", False), "a device without float64"
-        return double(tensor)
-
-    monkeypatch.setattr(torch.Tensor, "cpu", fetched)
-    monkeypatch.setattr(torch.Tensor, "double", doubled)
-
-
 def test_log_probabilities_are_fetched_before_they_are_made_double(without_doubles):
     [found] = Watched(make("transformer"), TOKENIZERS).log_probabilities(passages()[0].parts)
     assert found.dtype == numpy.float64

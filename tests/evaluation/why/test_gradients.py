@@ -71,24 +71,6 @@ def test_nothing_stays_on_the_model():
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-@pytest.fixture
-def without_doubles(monkeypatch):
-    """As on a device that has no float64 (Apple's): only what was fetched from it can be made double."""
-    fetch, double = torch.Tensor.cpu, torch.Tensor.double
-
-    def fetched(tensor):
-        here = fetch(tensor).clone()
-        here.is_here = True
-        return here
-
-    def doubled(tensor):
-        assert getattr(tensor, "is_here", False), "a device without float64"
-        return double(tensor)
-
-    monkeypatch.setattr(torch.Tensor, "cpu", fetched)
-    monkeypatch.setattr(torch.Tensor, "double", doubled)
-
-
 def test_gradients_are_fetched_before_they_are_made_double(without_doubles):
     [first, *_] = gradients(make("transformer"), TOKENIZERS, passages())
     assert first.dtype == numpy.float64
