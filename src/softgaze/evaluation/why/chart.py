@@ -107,7 +107,7 @@ def study_chart(study: Study) -> str:
         f"measured on {study.threads} {'thread' if study.threads == 1 else 'threads'} in {study.rounds} rounds",
         *caution(study),
     ]
-    return drawing(panels, notes, title="What a layer costs, and how far a signal travels in it")
+    return drawing(panels, notes, "What a layer costs, and how far a signal travels in it")
 
 
 def study_panel(study: Study, quantity: Quantity) -> Panel:
@@ -136,7 +136,8 @@ def dependence_chart(found: Sequence[Dependence], sentences: int, left_out: int 
         "beside each name: far ÷ near" + (", then that as a share of the first's" if has_others(found) else ""),
         *(f"{name}: {meaning}" for name, meaning in notes_of(found).items()),
     ]
-    return drawing(panels, notes, title="How strongly output words depend on source words, by distance")
+    # Names are long here: side by side, panels would stand far apart.
+    return drawing(panels, notes, "How strongly output words depend on source words, by distance", abreast=1)
 
 
 def dependence_panel(found: Sequence[Dependence], measure: str) -> Panel:
@@ -168,23 +169,24 @@ def stretch_mark(stretch: Stretch) -> Mark:
 # --- drawing ----------------------------------------------------------------------------------------------------
 
 
-def drawing(panels: Sequence[Panel], notes: Sequence[str], title: str) -> str:
-    """Panels two in a row, the notes in the place after the last."""
+def drawing(panels: Sequence[Panel], notes: Sequence[str], title: str, abreast: int = 2) -> str:
+    """Panels so many in a row, the notes in the place after the last."""
     column = max(panel.width for panel in panels) + GAP / 2
     row = TOP + HEIGHT + GAP
-    width, top = MARGIN + 2 * column, MARGIN + 14
-    corners_of = [(MARGIN + number % 2 * column, top + number // 2 * row) for number in range(len(panels) + 1)]
+    width, top = MARGIN + abreast * column, MARGIN + 14
+    places = [divmod(number, abreast) for number in range(len(panels) + 1)]
+    corners_of = [(MARGIN + aside * column, top + below * row) for below, aside in places]
     parts = [text(MARGIN, MARGIN + 10, title, font_weight="600", font_size=LETTER + 3)]
     for panel, (across, down) in zip(panels, corners_of, strict=False):
         parts.append(element("g", drawn(panel), transform=f"translate({across:.1f} {down:.1f})"))
-    is_beside = len(panels) % 2 == 1
+    is_beside = len(panels) % abreast > 0
     across, down = corners_of[-1]
-    room = (column if is_beside else 2 * column) - MARGIN
+    room = (column if is_beside else abreast * column) - MARGIN
     lines = [line for note in notes for line in wrapped(note, room / SMALL)]
     first = down + (TOP if is_beside else NOTE_LINE)
     for number, line in enumerate(lines):
         parts.append(text(across, first + number * NOTE_LINE, line, fill=FAINT, font_size=SMALL))
-    below = max(first + len(lines) * NOTE_LINE, top + (len(panels) + 1) // 2 * row)
+    below = max(first + len(lines) * NOTE_LINE, top + -(-len(panels) // abreast) * row)
     content = element("g", "".join(parts), font_size=LETTER, fill=INK)
     return picture(width, below + MARGIN / 2, content, title=title, description=" ".join(notes)) + "\n"
 
