@@ -27,6 +27,7 @@ ROOT = HERE.parent
 ASKED = re.compile(
     r"(<!-- (?P<what>results|lengths|differences): (?P<recipe>[\w-]+) -->\n).*?(<!-- end of (?P=what) -->)", re.DOTALL
 )
+BELOW_ZERO = re.compile(r"(?<!\w)-(?=\d)")
 WORDS = {
     "en": {
         "missing": "Not measured yet.",
@@ -72,10 +73,11 @@ def baseline(results: Results) -> str | None:
 
 
 def rows(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    """A table; all but its first column on the right."""
+    """A table; all but its first column on the right, and what is below zero with a minus sign."""
     head = [*header]
+    signed = [[BELOW_ZERO.sub("−", cell) for cell in line] for line in lines]
     return (
-        "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---", *["---:"] * (len(head) - 1)], *lines]) + "\n"
+        "\n".join(f"| {' | '.join(cells)} |" for cells in [head, ["---", *["---:"] * (len(head) - 1)], *signed]) + "\n"
     )
 
 

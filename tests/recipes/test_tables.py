@@ -137,6 +137,10 @@ def test_a_korean_document_has_the_same_figures_in_korean(measured):
     assert "| `transformer` | 2,284,032 | 60 |" in asked("results", "README.ko.md")
 
 
+def test_what_is_below_zero_has_a_minus_sign_and_names_keep_their_hyphens():
+    assert tables.rows(["", "more"], [["`rnn-2`", "-5.11 (**-4.97**)"]]).endswith("| `rnn-2` | −5.11 (**−4.97**) |\n")
+
+
 def test_differences_have_both_p_values(measured):
     after = asked("differences")
     assert "| `transformer` − `rnn` | BLEU | +5.00 | +4.00 to +6.00 | 0.001 | <0.001 |" in after
