@@ -5,6 +5,7 @@ need and a site does (navigation, the other language, the reference) is added wh
 """
 
 import re
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -110,6 +111,10 @@ def write_reference(app: Sphinx) -> None:
     if not app.config.reference:
         app.config.exclude_patterns.append(REFERENCE)
         return
+    # All before autodoc looks at any: it writes into annotations of pydantic's class, and then no model can be made.
+    for part in parts():
+        for name in modules(part):
+            import_module(name)
     directory = ROOT / REFERENCE
     directory.mkdir(exist_ok=True)
     pages = {f"{part}.md": part_page(part) for part in parts()}
@@ -129,11 +134,16 @@ def parts() -> list[str]:
     return sorted(path.stem for path in found if not path.name.startswith("__"))
 
 
-def part_page(part: str) -> str:
-    """All modules of a part: what has a docstring, in the order of the source."""
+def modules(part: str) -> list[str]:
+    """The names of all modules of a part."""
     files = [PACKAGE / f"{part}.py"] if (PACKAGE / f"{part}.py").exists() else sorted((PACKAGE / part).rglob("*.py"))
     names = [".".join(("softgaze", *path.relative_to(PACKAGE).with_suffix("").parts)) for path in files]
-    names = [name.removesuffix(".__init__") for name in names]
+    return [name.removesuffix(".__init__") for name in names]
+
+
+def part_page(part: str) -> str:
+    """All modules of a part: what has a docstring, in the order of the source."""
+    names = modules(part)
     sections = [f"## {name}\n\n```{{eval-rst}}\n.. automodule:: {name}\n```\n" for name in names]
     return "\n".join([f"# {part}\n", *(sections if len(sections) > 1 else [sections[0].partition("\n\n")[2]])])
 
@@ -155,11 +165,11 @@ def public_name(name: str, module: str) -> str:
     return f"- {{py:obj}}`softgaze.{name} <{home}.{name}>`{about}"
 
 
-CODE, ODD = re.compile(r"(?<!`)`([^`]+)`(?!`)"), re.compile(r"([|_])")
+CODE, ODD = re.compile(r"(?<!`)`([^`]+)`(?!`)"), re.compile(r"([|_]|\*(?=\.))")
 
 
 def as_rest(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Docstrings are plain text with `code` between backticks; reST wants two of them, and has uses for | and _."""
+    """Docstrings are plain text with `code` between backticks; reST wants two, and has uses for |, _ and *.jpg."""
     if lines[:1] and lines[0].startswith("Alias for field number"):
         lines.clear()  # of a named tuple: Python's own words, which say nothing
     for number, line in enumerate(lines):
