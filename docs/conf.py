@@ -108,9 +108,6 @@ def name_language(app: Sphinx, page: str, template: str, context: dict[str, Any]
 
 def write_reference(app: Sphinx) -> None:
     """A page for each part of the package; what is there already, unchanged, is not touched, so that it is not read."""
-    if not app.config.reference:
-        app.config.exclude_patterns.append(REFERENCE)
-        return
     # All before autodoc looks at any: it writes into annotations of pydantic's class, and then no model can be made.
     for part in parts():
         for name in modules(part):
@@ -197,7 +194,6 @@ class BothLanguages(SearchEnglish):
 
 def setup(app: Sphinx) -> None:
     """What is done when."""
-    app.add_config_value("reference", True, "env")  # without it, `-D reference=0`, all else is there in seconds
     app.add_search_language(BothLanguages)
     app.connect("builder-inited", write_reference)
     app.connect("source-read", add_to_page)

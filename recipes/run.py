@@ -25,7 +25,7 @@ from typing import Any
 import yaml
 
 HERE = Path(__file__).parent
-WORDS = {"moses": "sacremoses", "ko-mecab": "mecab_ko"}  # ways to cut text into words, and what does it
+CUTTERS = {"moses": "sacremoses", "ko-mecab": "mecab_ko"}  # ways to cut text into words, and what does it
 
 
 class Recipe:
@@ -37,11 +37,10 @@ class Recipe:
         self.models: list[str] = said["models"]
         self.baseline = self.models[0]  # what the others are compared with
         self.words: str | None = said.get("words")  # how papers on this text cut it
-        if self.words and find_spec(WORDS[self.words]) is None:
-            print(f"not counted: BLEU of words by {self.words}; {WORDS[self.words]} is missing", file=sys.stderr)
+        if self.words and find_spec(CUTTERS[self.words]) is None:
+            print(f"not counted: BLEU of words by {self.words}; {CUTTERS[self.words]} is missing", file=sys.stderr)
             self.words = None
         self.files = {part: [data / each for each in said[part]] for part in ("train", "dev", "test")}
-        self.language = said["test"][1].removesuffix(".gz").rpartition(".")[2]
         missing = [str(path) for paths in self.files.values() for path in paths if not path.exists()]
         if missing:
             sys.exit(
@@ -78,7 +77,7 @@ def measure(recipe: Recipe, model: str) -> dict[str, Any]:
     return {
         **{name: scores[name] for name in names},
         "lower_cased": lower_cased(*texts),
-        **({"words": in_words(*texts, recipe.words, recipe.language)} if recipe.words else {}),
+        **({"words": in_words(*texts, recipe.words, target_language(recipe))} if recipe.words else {}),
         "training": {name: facts[name] for name in ("minutes", "step", "target_tokens", "parameters", "seed", "dev")},
         **circumstances(),
     }
@@ -98,6 +97,13 @@ def lower_cased(written: list[str], references: list[str], tokenize: str = "13a"
 
     bleu = BLEU(lowercase=True, force=True, tokenize=tokenize)
     return {"bleu": bleu.corpus_score(written, [references]).score, "signature": str(bleu.get_signature())}
+
+
+def target_language(recipe: Recipe) -> str:
+    """By the ending of its test set."""
+    from softgaze.data.corpus import language_of
+
+    return language_of(recipe.files["test"][1]) or "en"
 
 
 def in_words(written: list[str], references: list[str], words: str, language: str) -> dict[str, Any]:

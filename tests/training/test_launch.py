@@ -103,6 +103,15 @@ def test_a_finished_run_does_nothing_and_a_larger_budget_goes_on(tmp_path, text)
     assert train(small(budget={"steps": 10}), text, None, tmp_path / "run")["step"] == 10
 
 
+def test_a_run_that_went_on_and_was_stopped_is_not_taken_for_the_shorter_one(tmp_path, text, monkeypatch):
+    train(small(), text, None, tmp_path / "run")
+    with monkeypatch.context() as patch:
+        stop_after(patch, 9)
+        with pytest.raises(Interrupted, match="saved at step 9"):
+            train(small(budget={"steps": 12}), text, None, tmp_path / "run")
+    assert train(small(), text, None, tmp_path / "run")["step"] == 9
+
+
 def test_fresh_starts_over(tmp_path, text):
     train(small(), text, None, tmp_path / "run")
     notes = Notes()

@@ -1,6 +1,5 @@
 """`softgaze compare`: several architectures on the same text and budget, and one report. Knows flags and processes."""
 
-import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -18,8 +17,6 @@ if TYPE_CHECKING:
 
 COMMAND = PairCommand
 PHRASEBOOK = "phrasebook"  # where --built-in keeps its text, in --out
-SIGNALS = ("SIGINT", "SIGTERM", "SIGUSR1")
-STOPPED = {128 + getattr(signal, name) for name in SIGNALS if hasattr(signal, name)}  # exit codes of who was asked to
 
 
 def compare(
@@ -198,7 +195,7 @@ def launch(plan: "Plan", name: str, kind: str) -> int:
     import subprocess
     import sys
 
-    from softgaze.training.signals import stoppable
+    from softgaze.training.signals import CAUGHT, stoppable
 
     command = [sys.executable, "-m", "softgaze", "compare", "--out", str(plan.out), "--turn", kind, name]
     with stoppable() as stop, subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
@@ -208,7 +205,7 @@ def launch(plan: "Plan", name: str, kind: str) -> int:
             process.kill()
             raise
     code = code if code >= 0 else 128 - code
-    if stop or code in STOPPED:
+    if stop or code in {128 + number for number in CAUGHT}:
         raise typer.Exit(stop.exit_code if stop else code)
     return code
 

@@ -106,6 +106,8 @@ def complete(trainer: Trainer) -> dict[str, Any]:
         if done and trainer.spent():
             listener.said(f"this run ended at step {done['step']:,}; give a larger budget to go on, or --fresh")
             return done
+        if trainer.ranks.leads:
+            run.forget_result()
         listener.started(summary(trainer))
         completed = trainer.train(stop)
     facts = trainer.finish() if completed else None

@@ -85,6 +85,10 @@ class RunDirectory:
         """Mark the run as ended."""
         write_text(self.path / RESULT, json.dumps(facts, indent=2, ensure_ascii=False))
 
+    def forget_result(self) -> None:
+        """A run that goes on has not ended: stopped on the way, it would be taken for the shorter one."""
+        remove(self.path / RESULT)
+
     @contextmanager
     def locked(self) -> Iterator[None]:
         """Only one process trains in a directory; the system drops the lock of one that dies."""

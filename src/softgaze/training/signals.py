@@ -9,6 +9,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+CAUGHT = (signal.SIGINT, signal.SIGTERM, *([signal.SIGUSR1] if hasattr(signal, "SIGUSR1") else []))
+
 
 class Stop:
     """Whether somebody asked to stop, and with which signal."""
@@ -42,8 +44,7 @@ def stoppable() -> Iterator[Stop]:
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    caught = [signal.SIGINT, signal.SIGTERM, *([signal.SIGUSR1] if hasattr(signal, "SIGUSR1") else [])]
-    before = {number: signal.signal(number, stop.ask) for number in caught}
+    before = {number: signal.signal(number, stop.ask) for number in CAUGHT}
     try:
         yield stop
     finally:

@@ -26,6 +26,28 @@ def findings(record: Record) -> list[str]:
     return told + speeds(models)
 
 
+# --- who is compared -------------------------------------------------------------------------------------
+
+
+def missing(failed: Sequence[Record]) -> list[str]:
+    """Who was asked for and is not in the report; told before anything else."""
+    doing = {"train": "training", "translate": "translating"}
+    return [
+        f"{each['name']} is not compared: its {doing[each['turn']]} ended in an error (exit code {each['exit_code']})."
+        for each in failed
+    ]
+
+
+def overspent(record: Record) -> list[str]:
+    """Who was trained longer before the budget was made smaller: it is not undone, and must not go unnoticed."""
+    budget = record["budget"].get("steps", math.inf)
+    return [
+        f"{each['name']} was trained for {each['training']['step']:,} updates, more than the budget of {budget:,}."
+        for each in record["models"]
+        if each["training"]["step"] > budget
+    ]
+
+
 # --- scores -----------------------------------------------------------------------------------------------------
 
 

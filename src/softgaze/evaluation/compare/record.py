@@ -11,7 +11,7 @@ from typing import Any
 from softgaze.bundle import Bundle
 from softgaze.data.corpus import Pair, read_pairs
 from softgaze.evaluation.buckets import make_buckets, source_lengths
-from softgaze.evaluation.compare.findings import findings
+from softgaze.evaluation.compare.findings import findings, missing, overspent
 from softgaze.evaluation.compare.plan import FAILED, Plan
 from softgaze.evaluation.compare.sentences import RULE, choose_sentences
 from softgaze.evaluation.compare.turns import TRAINED, TRANSLATED, Turn, read_record
@@ -178,25 +178,6 @@ def collect(plan: Plan) -> Record:
     return record | {"findings": [*missing(record["failed"]), *overspent(record), *findings(record)]}
 
 
-def missing(failed: Sequence[Record]) -> list[str]:
-    """Who was asked for and is not in the report; told before anything else."""
-    doing = {"train": "training", "translate": "translating"}
-    return [
-        f"{each['name']} is not compared: its {doing[each['turn']]} ended in an error (exit code {each['exit_code']})."
-        for each in failed
-    ]
-
-
-def overspent(record: Record) -> list[str]:
-    """Who was trained longer before the budget was made smaller: it is not undone, and must not go unnoticed."""
-    budget = record["budget"].get("steps", math.inf)
-    return [
-        f"{each['name']} was trained for {each['training']['step']:,} updates, more than the budget of {budget:,}."
-        for each in record["models"]
-        if each["training"]["step"] > budget
-    ]
-
-
 def budget_of(plan: Plan) -> Record:
     """What ends a training; nothing else does unless it was asked for."""
     budget = plan.config(plan.variants[0].name).budget
@@ -220,10 +201,13 @@ def text_facts(plan: Plan, prepared: Record, texts: Texts) -> Record:
 
 
 def signatures(counted: SystemCounts) -> Record:
-    """Without them two scores cannot be compared; of the scores with their bands, and of the differences."""
+    """Without them two scores cannot be compared; those of validations and of single sentences are not resampled."""
+    plain = {score: counted.signatures[score] for score in TITLES}
     return {
         "scores": {score: signature(counted, score) for score in TITLES},
         "differences": {score: signature(counted, score, paired=True) for score in TITLES},
+        "learning": plain,
+        "sentences": {score: own.replace("|eff:no|", "|eff:yes|") for score, own in plain.items()},
     }
 
 

@@ -22,7 +22,7 @@ CHARTS = {"lengths": "Quality by length", "learning": "Learning curves"}
 
 def write_report(plan: Plan) -> list[str]:
     """Write all files; returns what the comparison found, and where to read more."""
-    record = signed(with_rarity(plan, collect(plan)))
+    record = with_rarity(plan, collect(plan))
     for name, drawn in charts_of(record, alone=True).items():
         write_text(plan.report(f"{name}.svg"), f"{drawn}\n")
     write_text(plan.report("json"), json.dumps(record, indent=1, ensure_ascii=False, allow_nan=False) + "\n")
@@ -40,18 +40,6 @@ def with_rarity(plan: Plan, record: Record) -> Record:
     trained = trained_lengths(plan, buckets)
     text = {**record["text"], "trained_lengths": trained}
     return record | {"text": text, "findings": [*record["findings"], rarity(trained)]}
-
-
-def signed(record: Record) -> Record:
-    """With signatures of what is not resampled: validations, and sentences, whose BLEU is of the n-grams they have."""
-    plain = {score: unresampled(own) for score, own in record["signatures"]["scores"].items()}
-    single = {score: own.replace("|eff:no|", "|eff:yes|") for score, own in plain.items()}
-    return record | {"signatures": {**record["signatures"], "learning": plain, "sentences": single}}
-
-
-def unresampled(signature: str) -> str:
-    """A signature without resamples and their seed."""
-    return "|".join(part for part in signature.split("|") if not part.startswith(("bs:", "seed:")))
 
 
 def charts_of(record: Record, *, alone: bool = False) -> dict[str, str]:

@@ -83,7 +83,7 @@ class Turn:
                 self.path,
                 device=plan.device,
                 encoded=plan.encoded,
-                listener=Listeners(listener, pace, Outdated(self.path)),
+                listener=Listeners(listener, pace),
             )
         finally:
             if self.path.exists():  # also of a part: a later process may need less
@@ -174,18 +174,6 @@ def timed(translate: "Callable[[Sequence[str]], list[Translation]]", sources: Se
     tokens = sorted(each["tokens_per_second"] for each in rates)
     middle = {name: median(each[name] for each in rates) for name in rates[0]}
     return {**middle, "spread": [tokens[0], tokens[-1]], "rounds": ROUNDS, "sentences": len(sources)}
-
-
-class Outdated(Listener):
-    """Drops what is known of an ended training once it goes on: stopped on the way, it would be taken for ended."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-
-    def started(self, facts: dict[str, Any]) -> None:
-        """Not sooner: a training that is refused, or has nothing left to do, stays as it ended."""
-        for name in (TRAINED, RESULT):
-            remove(self.path / name)
 
 
 class Pace(Listener):
