@@ -1,4 +1,4 @@
-# One script is the truth for developer and CI: `make test` on a fresh clone does everything.
+# Developers and CI run the same targets: `make test` on a fresh clone does everything.
 
 PYTHON ?= python3
 VENV   := .venv
@@ -9,16 +9,16 @@ PIP     = $(BIN)/python -m pip --disable-pip-version-check install --quiet -c co
 .DEFAULT_GOAL := help
 .PHONY: help setup setup-dev browser quickstart check test audit docs soak bench bench-full load format dist clean
 
-help:            ## what can be made
+help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
 
-setup: $(VENV)/.ready            ## .venv with everything a user runs (again only when its inputs change)
+setup: $(VENV)/.ready            ## .venv with all extras (again only when its inputs change)
 setup-dev: $(VENV)/.ready-dev
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
 
-# All requirements in one command each, so that the constraint file always decides which torch is taken.
+# One command for all requirements, so that the constraint file always decides the version of torch.
 $(VENV)/.ready: $(INPUTS) | $(BIN)/python
 	$(PIP) -e '.[all]'
 	@touch $@
@@ -27,21 +27,21 @@ $(VENV)/.ready-dev: $(INPUTS) | $(BIN)/python
 	$(PIP) -e '.[all,dev,docs]'
 	@touch $(VENV)/.ready $@
 
-# A test tool's own download of a browser does not work everywhere; Debian's does. Without it, tests of pages are skipped.
-SEEING := chromium fonts-noto-cjk
-browser:            ## a browser and a font with Hangul for tests of what is seen (Debian, as root or with sudo)
-	@missing=$$(for each in $(SEEING); do dpkg -s $$each >/dev/null 2>&1 || echo $$each; done); \
-	may=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
+# The browser of a test tool cannot be downloaded everywhere; Debian's can. Without a browser, page tests are skipped.
+BROWSER_PACKAGES := chromium fonts-noto-cjk
+browser:            ## Chromium and a Korean font for the page tests (Debian, as root or with sudo)
+	@missing=$$(for package in $(BROWSER_PACKAGES); do dpkg -s $$package >/dev/null 2>&1 || echo $$package; done); \
+	sudo=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
 	if [ -z "$$missing" ]; then :; \
-	elif ! command -v apt-get >/dev/null || ! $$may true 2>/dev/null; then echo "not installed, and may not be: $$missing"; \
+	elif ! command -v apt-get >/dev/null || ! $$sudo true 2>/dev/null; then echo "cannot install without root or sudo: $$missing"; \
 	else log=$$(mktemp); export DEBIAN_FRONTEND=noninteractive; \
-	  { $$may apt-get update && $$may apt-get install -y --no-install-recommends $$missing; } >"$$log" 2>&1 || cat "$$log"; \
+	  { $$sudo apt-get update && $$sudo apt-get install -y --no-install-recommends $$missing; } >"$$log" 2>&1 || cat "$$log"; \
 	  rm -f "$$log"; fi
 
 quickstart: setup            ## train, translate and show attention on the built-in corpus
 	$(BIN)/softgaze quickstart
 
-check: setup-dev            ## format, lint, types, tests: what CI runs
+check: setup-dev            ## format, lint, types and tests, as CI runs them
 	$(BIN)/ruff format --check .
 	$(BIN)/ruff check .
 	$(BIN)/mypy
@@ -49,40 +49,40 @@ check: setup-dev            ## format, lint, types, tests: what CI runs
 
 test: check            ## from a fresh clone: set up, then check
 
-# All is pinned, so nothing is resolved or installed.
+# Every version is pinned, so nothing is resolved or installed.
 AUDIT = $(BIN)/python -m pip_audit --strict --requirement constraints.txt --no-deps --disable-pip --timeout 10
-audit: setup-dev            ## known holes in the pinned packages, where their database can be reached
-	@said=$$($(AUDIT) 2>&1); code=$$?; last=$$(echo "$$said" | tail -n 1); \
+audit: setup-dev            ## check the pinned packages for known vulnerabilities, if the database is reachable
+	@output=$$($(AUDIT) 2>&1); code=$$?; last=$$(echo "$$output" | tail -n 1); \
 	case "$$last" in \
-	*"not be audited"* | *onnect* | *"timed out"*) echo "audit: skipped, the database did not answer: $$last";; \
-	*) echo "$$said"; exit $$code;; \
+	*"not be audited"* | *onnect* | *"timed out"*) echo "audit: skipped, the database cannot be reached: $$last";; \
+	*) echo "$$output"; exit $$code;; \
 	esac
 
-docs: setup-dev            ## run the guide, draw its figures again, and build the site: build/site/index.html
+docs: setup-dev            ## run the guide, redraw its figures and build the site: build/site/index.html
 	$(BIN)/python -m docs.chapters
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs . build/site
 
-soak: setup-dev            ## the long form of the fault tests: 250 kills an arch, 200 damaged files of a kind; an hour or two
+soak: setup-dev            ## long fault tests: 250 kills per arch, 200 damaged files per kind; one to two hours
 	SOFTGAZE_SOAK=1 $(BIN)/python -m pytest -rP tests/faults tests/training/test_kill.py
 
-bench: setup            ## training and decoding speed beside the peers (BENCH=, BENCH_DECODING= for options)
+bench: setup            ## training and decoding speed compared with the peers (BENCH=, BENCH_DECODING= for options)
 	$(BIN)/python -m benchmarks.training $(BENCH)
 	$(BIN)/python -m benchmarks.decoding $(BENCH_DECODING)
 
-bench-full: setup            ## the same for every model, longer and more often
+bench-full: setup            ## the same for every model, with more rounds
 	$(BIN)/python -m benchmarks.training --full $(BENCH)
 	$(BIN)/python -m benchmarks.decoding --full --trained pre post --cases rnn-luong $(BENCH_DECODING)
 
-load: setup            ## a server under 32 clients, texts together against one at a time (LOAD= for options: a model, --minutes 10)
+load: setup            ## server throughput with 32 clients, batched and unbatched (LOAD= for options: a model, --minutes 10)
 	$(BIN)/python -m benchmarks.load $(LOAD)
 
-format: setup-dev            ## format and mend what ruff can mend
+format: setup-dev            ## format, and fix what ruff can fix
 	$(BIN)/ruff format .
 	$(BIN)/ruff check --fix .
 
 dist: setup-dev            ## wheel and source archive in dist/
 	$(BIN)/python -m build --no-isolation
 
-clean:            ## remove what make made
+clean:            ## remove all build products
 	rm -rf $(VENV) build dist docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -12,23 +12,23 @@ from dataclasses import replace
 from itertools import product
 from pathlib import Path
 
-import numpy
+import numpy as np
 
 from softgaze.data.corpus import read_lines, read_pairs
 from softgaze.errors import DataError
-from softgaze.gaze import Alignment, Attention, View
-from softgaze.gaze.alignment import Counts, agreement, read_all
-from softgaze.gaze.choice import Looker, Pairs, by_influence, candidates
-from softgaze.gaze.honesty import honesty
-from softgaze.gaze.influence import influences
-from softgaze.gaze.recording import Matrix, Recording
-from softgaze.gaze.view import ROWS
+from softgaze.explain import Alignment, Attention, View
+from softgaze.explain.alignment import AlignmentCounts, count_corpus, parse_lines
+from softgaze.explain.map_selection import AttentionReader, SentencePairs, candidate_views, select_by_occlusion
+from softgaze.explain.occlusion import faithfulness, occlusion_scores
+from softgaze.explain.recording import ROWS, Matrix, Recording
 from softgaze.translator import load
 
 MEASURES = ("weights", "norms")
 
 
-def short_pairs(source: Path, target: Path, gold: Sequence[Alignment], longest: int) -> tuple[Pairs, list[Alignment]]:
+def short_pairs(
+    source: Path, target: Path, gold: Sequence[Alignment], longest: int
+) -> tuple[SentencePairs, list[Alignment]]:
     """Pairs whose sides both have words, and at most `longest`, with their gold."""
     pairs = list(read_pairs(source, target))
     if len(pairs) != len(gold):
@@ -56,10 +56,10 @@ def table(recordings: Sequence[Recording], gold: Sequence[Alignment], chosen: Vi
     columns = [*product(ROWS, MEASURES)]
     yield "| layer | head | " + " | ".join(f"{rows}, {measure}" for rows, measure in columns) + " |"
     yield "|---|---|" + "---:|" * len(columns)
-    for layer, head in dict.fromkeys((view.layer, view.head) for view in candidates(recordings[0])):
+    for layer, head in dict.fromkeys((view.layer, view.head) for view in candidate_views(recordings[0])):
         views = [View(layer=layer, head=head, rows=rows, measure=measure) for rows, measure in columns]
         rates = [
-            100 * agreement([Attention(each, view).alignment() for each in recordings], gold).aer for view in views
+            100 * count_corpus([Attention(each, view).alignment() for each in recordings], gold).aer for view in views
         ]
         cells = [
             f"**{rate:.1f}**" if view == chosen else f"{rate:.1f}" for view, rate in zip(views, rates, strict=True)
@@ -78,18 +78,18 @@ def parts(attentions: Sequence[Attention], gold: Sequence[Alignment]) -> Iterabl
     yield "| links | AER % | precision % | recall % |"
     yield "|---|---:|---:|---:|"
     for name, found in ways.items():
-        yield f"| {name} | {' | '.join(percent(agreement(found, gold)))} |"
+        yield f"| {name} | {' | '.join(percent(count_corpus(found, gold)))} |"
 
 
-def percent(counts: Counts) -> list[str]:
+def percent(counts: AlignmentCounts) -> list[str]:
     """Error rate, precision and recall."""
     return [f"{100 * value:.1f}" for value in (counts.aer, counts.precision, counts.recall)]
 
 
-def mean_honesty(looker: Looker, pairs: Pairs, attentions: Sequence[Attention]) -> float:
+def mean_faithfulness(reader: AttentionReader, pairs: SentencePairs, attentions: Sequence[Attention]) -> float:
     """Over sentences; those with nothing to rank are left out."""
-    mattered = influences(looker.model, looker.tokenizers, looker.passages(pairs))
-    return float(numpy.nanmean([honesty(*both) for both in zip(attentions, mattered, strict=True)]))
+    mattered = occlusion_scores(reader.model, reader.tokenizers, reader.tokenize(pairs))
+    return float(np.nanmean([faithfulness(*both) for both in zip(attentions, mattered, strict=True)]))
 
 
 def main() -> None:
@@ -101,18 +101,20 @@ def main() -> None:
     parser.add_argument("--dev", type=Path, nargs=2, metavar=("SRC", "TGT"), help="choose the map anew, on these")
     parser.add_argument("--longest", type=int, default=10_000, help="leave longer sentences out")
     given = parser.parse_args()
-    right = read_all(list(read_lines(given.gold)), given.gold_base, "gold")
+    right = parse_lines(list(read_lines(given.gold)), given.gold_base, "gold")
     pairs, gold = short_pairs(given.source, given.target, right, given.longest)
-    looker = load(given.model).aligner().forward
-    if given.dev or looker.choice is None:
-        looker = replace(looker, choice=by_influence(looker, read_pairs(*given.dev) if given.dev else pairs))
-    if looker.choice is None:
+    reader = load(given.model).aligner().forward
+    if given.dev or reader.selected_map is None:
+        reader = replace(
+            reader, selected_map=select_by_occlusion(reader, read_pairs(*given.dev) if given.dev else pairs)
+        )
+    if reader.selected_map is None:
         raise DataError(f"{given.model} has no attention, or there is no sentence to measure it on")
-    recordings = looker.recordings(pairs)
-    attentions = [Attention(each, looker.choice.view, looker.choice) for each in recordings]
-    print(f"{given.model}, {len(pairs):,} sentence pairs. {attentions[0].shows}.")
-    print(f"Honesty {mean_honesty(looker, pairs, attentions):.2f}.\n")
-    print(*table(recordings, gold, looker.choice.view), "", *parts(attentions, gold), sep="\n")
+    recordings = reader.recordings(pairs)
+    attentions = [Attention(each, reader.selected_map.view, reader.selected_map) for each in recordings]
+    print(f"{given.model}, {len(pairs):,} sentence pairs. {attentions[0].description}.")
+    print(f"Faithfulness {mean_faithfulness(reader, pairs, attentions):.2f}.\n")
+    print(*table(recordings, gold, reader.selected_map.view), "", *parts(attentions, gold), sep="\n")
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ from benchmarks.report import Spread, command, made, memory
 from benchmarks.training import (
     CASES,
     HERE,
-    PLACES,
+    OUT_HELP,
     QUICK,
     ROOT,
     WORK,
@@ -46,7 +46,7 @@ from benchmarks.training import (
     settled,
     turns,
 )
-from softgaze.evaluation.machine import processor
+from softgaze.evaluation.environment import cpu_name
 
 if TYPE_CHECKING:
     from softgaze.bundle import Bundle
@@ -59,7 +59,7 @@ class Contender(NamedTuple):
     module: str
     environment: str  # whose interpreter
     archs: tuple[str, ...]
-    told: str = ""
+    argument: str = ""
     residuals: tuple[str, ...] = ("pre", "post")  # whose trained weights it can load
 
 
@@ -103,31 +103,33 @@ class Subject:
 def random_subject(case: str, given: argparse.Namespace) -> Subject:
     """A model in the corpus's vocabulary, and what it is exported to; each once, by a process."""
     corpus, _ = prepare_corpus(given.source, given.target)
-    place = WORK / f"decoding-{case.replace(' ', '-')}"
-    make(case, str(corpus), place, "torch")
+    folder = WORK / f"decoding-{case.replace(' ', '-')}"
+    make(case, str(corpus), folder, "torch")
     for precision in ENGINES[CASES[case].arch]:
-        make(case, str(corpus), place, precision)
-    orders = Orders(make_job(CASES[case], corpus, QUICK, given), given.sentences, given.length, 1, False, 1, str(place))
+        make(case, str(corpus), folder, precision)
+    orders = Orders(
+        make_job(CASES[case], corpus, QUICK, given), given.sentences, given.length, 1, False, 1, str(folder)
+    )
     able = [name for name in given.contenders if CASES[case].arch in CONTENDERS[name].archs]
     return Subject(f"{case}, {RANDOM}", orders, able)
 
 
-def make(case: str, corpus: str, place: Path, kind: str) -> None:
+def make(case: str, corpus: str, folder: Path, kind: str) -> None:
     """In a process of its own: ONNX Runtime and CTranslate2 do not share one."""
-    call(Path(sys.executable), "benchmarks.decoding", ["--make", case, corpus, str(place), kind], 1)
+    call(Path(sys.executable), "benchmarks.decoding", ["--make", case, corpus, str(folder), kind], 1)
 
 
-def make_here(case: str, corpus: str, place: str, kind: str) -> None:
+def make_here(case: str, corpus: str, folder: str, kind: str) -> None:
     """The model that is drawn, or one it is exported to."""
     from softgaze.bundle import Bundle
-    from softgaze.engines.exporting import export
+    from softgaze.engines.export import export
 
-    directory = Path(place) / kind
+    directory = Path(folder) / kind
     shutil.rmtree(directory, ignore_errors=True)
     if kind == "torch":
         draw(CASES[case], Path(corpus), directory)
     else:
-        bundle = Bundle.open(Path(place) / "torch")
+        bundle = Bundle.open(Path(folder) / "torch")
         directory.mkdir()
         to = ENGINES[bundle.description.arch][kind]
         export(bundle, bundle.model(), directory, to, kind if to == "ctranslate2" else "float32", None)
@@ -139,14 +141,14 @@ def draw(case: Case, corpus: Path, directory: Path) -> None:
     import torch
 
     from softgaze.bundle import Description, Tokenizers, save_bundle
-    from softgaze.data.detector import Detector
-    from softgaze.training.prepare import Prepared
+    from softgaze.data.language_id import LanguageDetector
+    from softgaze.training.preprocess import PreprocessedData
 
     torch.manual_seed(1)
-    tokenizer = Prepared.open(corpus / "encoded").tokenizers.target  # one for both sides
+    tokenizer = PreprocessedData.open(corpus / "encoded").tokenizers.target  # one for both sides
     description = Description(case.arch, case.size, case.options, "source", "target", 256)
     both = Tokenizers(tokenizer, tokenizer)
-    detector = Detector.train({"source": ["a"], "target": ["b"]})
+    detector = LanguageDetector.train({"source": ["a"], "target": ["b"]})
     save_bundle(directory, description.build(both), description, both, detector, {})
 
 
@@ -160,20 +162,20 @@ def trained_subject(path: Path, given: argparse.Namespace) -> Subject:
     from softgaze.bundle import Bundle
 
     bundle = Bundle.open(path)
-    options = comparable(bundle)
-    place = WORK / f"decoding-{bundle.files['model.safetensors']['sha256'][:12]}"
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "torch").unlink(missing_ok=True)
-    (place / "torch").symlink_to(path.resolve())
+    model_options = comparable(bundle)
+    folder = WORK / f"decoding-{bundle.files['model.safetensors']['sha256'][:12]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "torch").unlink(missing_ok=True)
+    (folder / "torch").symlink_to(path.resolve())
     for kind in ENGINES["transformer"]:
-        make("", "", place, kind)
-    torch.save({name: each.detach() for name, each in bundle.model().named_parameters()}, place / "weights.pt")
-    count = write_text(place / "corpus", bundle, given)
-    case = Case("transformer", bundle.description.size, 0.0, {**bundle.description.options, **options})
-    job = make_job(case, place / "corpus", QUICK, given)
-    able = [name for name in given.contenders if runs(CONTENDERS[name], options["residual"])]
-    orders = Orders(job, count, 0, 1, False, 1, str(place), str(place / "weights.pt"))
-    return Subject(f"transformer {case.size}, {options['residual']}-norm, {TRAINED}", orders, able)
+        make("", "", folder, kind)
+    torch.save({name: each.detach() for name, each in bundle.model().named_parameters()}, folder / "weights.pt")
+    count = write_text(folder / "corpus", bundle, given)
+    case = Case("transformer", bundle.description.size, 0.0, {**bundle.description.options, **model_options})
+    job = make_job(case, folder / "corpus", QUICK, given)
+    able = [name for name in given.contenders if runs(CONTENDERS[name], model_options["residual"])]
+    orders = Orders(job, count, 0, 1, False, 1, str(folder), str(folder / "weights.pt"))
+    return Subject(f"transformer {case.size}, {model_options['residual']}-norm, {TRAINED}", orders, able)
 
 
 def runs(contender: Contender, residual: str) -> bool:
@@ -183,19 +185,19 @@ def runs(contender: Contender, residual: str) -> bool:
 
 def comparable(bundle: "Bundle") -> dict[str, Any]:
     """The options of a Transformer that peers have, too; others are refused."""
-    from softgaze.models import MODELS, options
+    from softgaze.models import MODELS, model_options
 
-    own = {name: each.default for name, each in options(MODELS[bundle.description.arch]).items()}
+    own = {name: each.default for name, each in model_options(MODELS[bundle.description.arch]).items()}
     chosen = own | bundle.description.options
     wrong = [f"{name} {chosen.get(name)}" for name, wanted in COMPARABLE.items() if chosen.get(name) != wanted]
-    if wrong or not bundle.tokenizers.joint or chosen["key_heads"] or chosen["reach"]:
+    if wrong or not bundle.tokenizers.joint or chosen["key_heads"] or chosen["window_size"]:
         raise SystemExit(
-            f"{bundle.path}: no peer has such a model: {', '.join(wrong) or 'key_heads, reach, vocabulary'}"
+            f"{bundle.path}: no peer has such a model: {', '.join(wrong) or 'key_heads, window_size, vocabulary'}"
         )
     return {"residual": chosen["residual"]}
 
 
-def write_text(place: Path, bundle: "Bundle", given: argparse.Namespace) -> int:
+def write_text(folder: Path, bundle: "Bundle", given: argparse.Namespace) -> int:
     """Sentences to decode, as pieces, where `Job` looks for them; returns how many there are."""
     from softgaze.data.corpus import read_lines
 
@@ -205,10 +207,10 @@ def write_text(place: Path, bundle: "Bundle", given: argparse.Namespace) -> int:
     pieces = [" ".join(tokenizer.pieces(ids)) for ids in encoded[: given.sentences]]
     if not pieces:
         raise SystemExit(f"{bundle.path}: holds no held-out text; give some with --text FILE")
-    place.mkdir(exist_ok=True)
+    folder.mkdir(exist_ok=True)
     for name in ("train.source", "train.target", "dev.source", "dev.target"):  # eole trains a step on it
-        (place / name).write_text("\n".join(pieces) + "\n", encoding="utf-8")
-    (place / "vocabulary.txt").write_text("\n".join(tokenizer.pieces(range(len(tokenizer)))) + "\n", encoding="utf-8")
+        (folder / name).write_text("\n".join(pieces) + "\n", encoding="utf-8")
+    (folder / "vocabulary.txt").write_text("\n".join(tokenizer.pieces(range(len(tokenizer)))) + "\n", encoding="utf-8")
     return len(pieces)
 
 
@@ -216,18 +218,18 @@ def train(residual: str, given: argparse.Namespace) -> Path:
     """A model of the text, made by the ordinary command, once."""
     source, target = (given.source, given.target) if given.source else phrasebook()
     key = sha256(source.read_bytes() + target.read_bytes() + str(given.minutes).encode()).hexdigest()[:12]
-    place = WORK / f"trained-{residual}-{key}"
-    if not (place / "manifest.json").exists():
+    folder = WORK / f"trained-{residual}-{key}"
+    if not (folder / "manifest.json").exists():
         settings = [f"model.options.{name}={value}" for name, value in {**COMPARABLE, "residual": residual}.items()]
         chosen = [word for setting in settings for word in ("--set", setting)]
         languages = ["--source-lang", "source", "--target-lang", "target", "--size", "tiny"]
-        words = ["--train", str(source), str(target), "--minutes", str(given.minutes), "--out", str(place)]
+        words = ["--train", str(source), str(target), "--minutes", str(given.minutes), "--out", str(folder)]
         environment = environment_of(ROOT, ROOT / "src", threads=given.threads)
         print(f"training a {residual}-norm Transformer for {given.minutes} minutes", flush=True)
         subprocess.run(
             [sys.executable, "-m", "softgaze", "train", *words, *languages, *chosen], check=True, env=environment
         )
-    return place
+    return folder
 
 
 # --- runs -------------------------------------------------------------------------------------------------------
@@ -242,7 +244,7 @@ def run(name: str, orders: Orders) -> Run:
     orders.write(path)
     module = f"benchmarks.peers.{contender.module}"
     try:
-        return call(python_of(contender.environment), module, [str(path), contender.told], orders.job.threads)
+        return call(python_of(contender.environment), module, [str(path), contender.argument], orders.job.threads)
     except UnavailableError as error:
         return {"error": str(error)}
     finally:
@@ -298,8 +300,8 @@ def run_all(subject: Subject, orders: Orders, given: argparse.Namespace, broken:
         if "error" not in result and not orders.length and turn.round in written:
             result["same"] = alike(result, written[turn.round])
         result.pop("written", None)
-        told = result.get("error") or f"{result['sentences_per_second']:,.1f} sentences/s"
-        print(f"{subject.name}: {CONTENDERS[turn.contender].label}: {told}", flush=True)
+        outcome = result.get("error") or f"{result['sentences_per_second']:,.1f} sentences/s"
+        print(f"{subject.name}: {CONTENDERS[turn.contender].label}: {outcome}", flush=True)
         found.append(result | {"batch": batch})
     return [*found, *({"contender": name, "round": 0, "error": why} for name, why in broken.items())]
 
@@ -365,7 +367,7 @@ def document(runs: Sequence[Run], given: argparse.Namespace) -> str:
         own = [each for each in runs if (each["case"], each["setting"]) == (case, setting)]
         parts += [f"## {case}: {setting}", table(own), effort(own)]
     surroundings = [
-        f"Machine: {processor()}, {os.cpu_count()} cores, {memory()}; {given.threads} threads for everybody.",
+        f"Machine: {cpu_name()}, {os.cpu_count()} cores, {memory()}; {given.threads} threads for every toolkit.",
         f"Text: {text}, sorted by length. With random weights {given.length} tokens are written for each sentence.",
         f" Peers and the direct CTranslate2 read so many sentences at once as was fastest of "
         f"{', '.join(map(str, given.batches))}; ours choose.",
@@ -420,7 +422,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--length", type=int, default=15, help="tokens of each sentence, with random weights")
     parser.add_argument("--batches", nargs="+", type=int, default=[32, 64, 128], help="sentences at once to try")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--out", type=Path, help=f"stem of the .md and .jsonl to write; {PLACES}")
+    parser.add_argument("--out", type=Path, help=f"stem of the .md and .jsonl to write; {OUT_HELP}")
     parser.add_argument("--make", nargs=4, help=argparse.SUPPRESS)
     given = settled(parser.parse_args(words), QUICK_FORM, FULL_FORM)
     if given.cases is None:

@@ -80,12 +80,12 @@ class UnavailableError(Exception):
 
 def interpreter(name: str) -> Path:
     """The python of a peer's environment, which is made if it is not there yet or was made from something else."""
-    place = ENVIRONMENTS / name
-    python, stamp = place / "bin" / "python", place / "installed.txt"
+    folder = ENVIRONMENTS / name
+    python, stamp = folder / "bin" / "python", folder / "installed.txt"
     wanted = ingredients(PEERS[name])
     if python.exists() and stamp.exists() and stamp.read_text() == wanted:
         return python
-    install(name, place, python)
+    install(name, folder, python)
     stamp.write_text(wanted)
     return python
 
@@ -97,12 +97,12 @@ def ingredients(peer: Peer) -> str:
     return "\n".join(filter(None, wanted)) + "\n"
 
 
-def install(name: str, place: Path, python: Path) -> None:
+def install(name: str, folder: Path, python: Path) -> None:
     """Requirements first, under the constraints; then the peer alone."""
     peer = PEERS[name]
-    print(f"installing {peer.label} into {place.relative_to(HERE.parent)}", flush=True)
+    print(f"installing {peer.label} into {folder.relative_to(HERE.parent)}", flush=True)
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "-c", str(CONSTRAINTS)]
-    run([sys.executable, "-m", "venv", "--clear", str(place)])
+    run([sys.executable, "-m", "venv", "--clear", str(folder)])
     run([*pip, *peer.needs])
     if peer.package:
         run([*pip, "--no-deps", *names(peer.package)])

@@ -74,14 +74,14 @@ def curve_table(found: dict[tuple[bool, int], list[Seen]]) -> str:
             way: [row for (fast, _), row in zip(found, rows, strict=True) if fast == way] for way in (True, False)
         }
         cells = [f"{row.loss:.3f}, {row.bleu:.1f}" for row in rows]
-        gaps = gap(by_way[True], by_way[False])
+        gaps = largest_gap(by_way[True], by_way[False])
         spread = [max(each) for each in zip(*(spreads(way) for way in by_way.values()), strict=True)]
         figures = (f"{gaps[0]:+.3f}, {gaps[1]:+.1f}", f"{spread[0]:.3f}, {spread[1]:.1f}")
         lines.append(f"| {rows[0].step:,} | {' | '.join((*cells, *figures))} |")
     return "\n".join(lines) + "\n\nEach cell: loss of the development text, BLEU of its first 500 sentences (greedy).\n"
 
 
-def gap(one: Sequence[Seen], other: Sequence[Seen]) -> tuple[float, float]:
+def largest_gap(one: Sequence[Seen], other: Sequence[Seen]) -> tuple[float, float]:
     """Between the means of loss and BLEU."""
     loss, bleu = (
         statistics.mean(figure(row) for row in one) - statistics.mean(figure(row) for row in other)
@@ -121,9 +121,9 @@ def minutes(arguments: argparse.Namespace) -> str:
 def joeynmt(arguments: argparse.Namespace, ours: Path) -> list[Seen]:
     """Learn in its own environment; what it said is scored here, in the same way as ours."""
     from softgaze.config import DEFAULTS
-    from softgaze.training.prepare import Prepared
+    from softgaze.training.preprocess import PreprocessedData
 
-    prepared, chosen = Prepared.open(ours / "encoded"), DEFAULTS["transformer"]["tiny"]
+    prepared, chosen = PreprocessedData.open(ours / "encoded"), DEFAULTS["transformer"]["tiny"]
     pieces = WORK / "learning/pieces"
     pieces.mkdir(parents=True, exist_ok=True)
     write_pieces(pieces, prepared, dev_pairs=SENTENCES)
@@ -153,7 +153,7 @@ def scored(written: Path, tokenizer: Any, references: Path) -> list[Seen]:
     from softgaze.data.corpus import read_lines
     from softgaze.metrics import score
 
-    number = {piece: place for place, piece in enumerate(tokenizer.pieces(range(len(tokenizer))))}
+    number = {piece: index for index, piece in enumerate(tokenizer.pieces(range(len(tokenizer))))}
     wanted = list(islice(read_lines(references), SENTENCES))
     found = []
     for row in map(json.loads, written.read_text(encoding="utf-8").splitlines()):

@@ -16,16 +16,16 @@ import time
 from pathlib import Path
 from typing import Any
 
-from softgaze.evaluation.why.growth import FITTED, exponent
+from softgaze.evaluation.complexity.study import FITTED, fit_exponent
 
 LENGTHS = (32, 64, 128, 256, 512, 1024, 2048, 4096)
 CASES: dict[str, tuple[str, dict[str, Any]]] = {
     "rnn": ("rnn", {}),
     "rnn-bahdanau": ("rnn-bahdanau", {}),
     "rnn-luong": ("rnn-luong", {}),
-    "conv": ("conv", {"max_length": 4096}),  # its places are learned, so their number is set
+    "conv": ("conv", {"max_length": 4096}),  # its positions are learned, so their number is set
     "transformer": ("transformer", {"positions": "rotary"}),
-    "transformer, reach 64": ("transformer", {"positions": "rotary", "reach": 64}),
+    "transformer, window 64": ("transformer", {"positions": "rotary", "window_size": 64}),
 }
 WORDS, MEMORY, SECONDS = 2000, 12 * 2**30, 120  # limits of one measurement
 
@@ -34,20 +34,21 @@ def measure(arch: str, options: dict[str, Any], length: int, threads: int) -> di
     """Seconds of an update, and bytes it takes beyond the model and torch."""
     import torch
 
-    from softgaze.models import Source, build
-    from softgaze.speed import prepare_process
-    from softgaze.training.loss import Pairs, summed_loss
+    from softgaze.models import Source, build_model
+    from softgaze.runtime import tune_cpu
+    from softgaze.training.collate import PaddedBatch
+    from softgaze.training.loss import summed_loss
 
     torch.set_num_threads(threads)
     torch.manual_seed(1)
-    prepare_process(torch.device("cpu"))
-    model = build(arch, "tiny", source_vocabulary=WORDS, **options).train()
+    tune_cpu()
+    model = build_model(arch, "tiny", source_vocabulary=WORDS, **options).train()
     words = torch.randint(4, WORDS, (1, length))
-    pairs = Pairs(Source(words, torch.tensor([length])), words, words, length)
+    batch = PaddedBatch(Source(words, torch.tensor([length])), words, words, length)
     before, times = peak(), []
     for _ in range(4):
         start = time.perf_counter()
-        summed_loss(model, pairs, 0.1).backward()  # type: ignore[no-untyped-call]
+        summed_loss(model, batch, 0.1).backward()  # type: ignore[no-untyped-call]
         times.append(time.perf_counter() - start)
         if times[0] > SECONDS / 4:
             break
@@ -83,7 +84,7 @@ def table(title: str, rows: dict[str, list[dict[str, float] | str]], key: str, s
     for name, found in rows.items():
         cells = [each if isinstance(each, str) else f"{each[key] * scale:,.0f}" for each in found]
         fit = [(length, each[key]) for length, each in zip(lengths, found, strict=True) if not isinstance(each, str)]
-        slope = exponent(*zip(*fit, strict=True)) if len(fit) >= FITTED else math.nan
+        slope = fit_exponent(*zip(*fit, strict=True)) if len(fit) >= FITTED else math.nan
         lines.append(f"| {name} | " + " | ".join(cells) + f" | {slope:.2f} |")
     return "\n".join(lines)
 

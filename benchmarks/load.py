@@ -75,7 +75,7 @@ class Client:
         self.host, self.port = str(parts.hostname), int(parts.port or 80)
         self.streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
-    async def ask(self, method: str, path: str, body: bytes = b"") -> int:
+    async def request(self, method: str, path: str, body: bytes = b"") -> int:
         """The status; connected again where the server closed."""
         if self.streams is None:
             self.streams = await asyncio.open_connection(self.host, self.port)
@@ -108,7 +108,7 @@ async def load(url: str, texts: Sequence[str], languages: tuple[str, str], clien
     with ProcessPoolExecutor(1, get_context("spawn"), initializer=os.setsid) as apart:
         apart.submit(bool).result()  # it has started
         begun = time.perf_counter()
-        health = asyncio.wrap_future(apart.submit(watch, url, seconds))
+        health = asyncio.wrap_future(apart.submit(poll_health, url, seconds))
         work = [client(url, texts, languages, number, begun + seconds, seen) for number in range(clients)]
         await asyncio.gather(*work)
         seen.took = time.perf_counter() - begun
@@ -126,7 +126,7 @@ async def client(
         good = {"q": dice.choice(texts), "source": languages[0], "target": languages[1]}
         body = dice.choice(BAD) if is_bad else json.dumps(good).encode()
         try:
-            status = str(await connection.ask("POST", "/translate", body))
+            status = str(await connection.request("POST", "/translate", body))
         except (OSError, EOFError, asyncio.IncompleteReadError) as error:
             status = type(error).__name__
             connection.close()
@@ -136,7 +136,7 @@ async def client(
     connection.close()
 
 
-def watch(url: str, seconds: float) -> list[float]:
+def poll_health(url: str, seconds: float) -> list[float]:
     """How long /health takes. In a process of its own: clients that read thirty answers at once would be timed too."""
     found, until = [], time.perf_counter() + seconds
     connection = HTTPConnection(urlsplit(url).netloc)
@@ -195,10 +195,9 @@ def own_model() -> Path:
 
 def mixed() -> list[str]:
     """English of the phrasebook: from a few words to sixty."""
-    from softgaze.data.phrasebook import generate
+    from softgaze.data.corpora.phrasebook import load
 
-    book = generate(2000, seed=7)
-    return [sentence.source for sentence in (*book.train, *book.test, *book.long)]
+    return [pair.source for split in ("train", "test", "long") for pair in load(split, 2000)]
 
 
 # --- the table --------------------------------------------------------------------------------------------------

@@ -13,10 +13,10 @@ import torch
 import torch.nn.functional as F
 
 from benchmarks.peers.job import Job
-from softgaze.evaluation.why.operations import count
+from softgaze.evaluation.complexity.layers import count_flops
 from softgaze.models.base import Seq2Seq
-from softgaze.symbols import PAD
-from softgaze.training.loss import Pairs, collate
+from softgaze.special_tokens import PAD
+from softgaze.training.collate import PaddedBatch, collate
 
 COUNTED = 8  # batches; operations per token hardly differ between them
 SIZES = (256, 512, 1024, 2048, 4096)
@@ -24,16 +24,16 @@ REPEATS = 5
 PATIENCE = 0.5  # seconds for one product
 
 
-def operations(model: Seq2Seq, pairs: Pairs) -> int:
+def operations(model: Seq2Seq, batch: PaddedBatch) -> int:
     """Multiplications and additions of one forward and backward pass over a batch, in matrix products alone."""
 
     def run() -> None:
-        features = model.decode(model.encode(pairs.source), pairs.target)
-        real = pairs.wanted != PAD
-        loss = F.cross_entropy(model.output(features[real]), pairs.wanted[real])
+        features = model.decode(model.encode(batch.source), batch.decoder_input)
+        real = batch.labels != PAD
+        loss = F.cross_entropy(model.output(features[real]), batch.labels[real])
         loss.backward()  # type: ignore[no-untyped-call]
 
-    counted = count(run)
+    counted = count_flops(run)
     model.zero_grad(set_to_none=True)
     return sum(counted.values())
 
@@ -44,10 +44,10 @@ def per_token(job: Job) -> float:
 
     trainer = trainer_of(job)
     total = tokens = 0
-    for batch in islice(trainer.batches.starting(0), COUNTED):
-        pairs = collate(trainer.prepared.train, batch, trainer.device)
-        total += operations(trainer.model, pairs)
-        tokens += pairs.tokens
+    for pairs in islice(trainer.batches.batches_from(0), COUNTED):
+        batch = collate(trainer.data.train, pairs, trainer.device)
+        total += operations(trainer.model, batch)
+        tokens += batch.num_tokens
     return total / tokens
 
 

@@ -35,18 +35,18 @@ def measure(model: str, text: Path, rounds: int) -> dict[str, Any]:
     """Lines a second of each way, round by round; what they write is the same."""
     import ray
 
-    from softgaze.scale.on_ray import joined
+    from softgaze.scale.ray_translate import ray_cluster
 
     count = text.read_bytes().count(b"\n")
     rates: dict[str, list[float]] = {name: [] for name in WAYS}
-    with TemporaryDirectory() as place, joined(None):
+    with TemporaryDirectory() as folder, ray_cluster(None):
         address = ray.get_runtime_context().gcs_address
         for _ in range(rounds):
             for name, way in WAYS.items():
                 where = [address] if "--address" in way else []
-                words = [model, "--input", str(text), "--output", f"{place}/{name}", *way, *where]
+                words = [model, "--input", str(text), "--output", f"{folder}/{name}", *way, *where]
                 rates[name].append(count / seconds(words))
-        written = {Path(place, name).read_bytes() for name in WAYS}
+        written = {Path(folder, name).read_bytes() for name in WAYS}
     return {"made": circumstances("over_ray"), "lines": count, "rates": rates, "same": len(written) == 1}
 
 

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from benchmarks.report import circumstances
-from benchmarks.training import HERE, PLACES, WORK, settled
+from benchmarks.training import HERE, OUT_HELP, WORK, settled
 
 WIDTH = {"width": 64, "feed_forward_width": 128, "heads": 4, "encoder_layers": 2, "decoder_layers": 2, "dropout": 0.0}
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -42,19 +42,19 @@ Pairs = Sequence[tuple[str, str]]
 
 def main() -> None:
     """Measure, print and write."""
-    asked = arguments()
+    given = arguments()
     WORK.mkdir(exist_ok=True)
     rows = ["| option | " + " | ".join(f"{each}: log-prob, same, BLEU (p)" for each in PRECISIONS) + " |"]
     rows.append("|---|" + "---|" * len(PRECISIONS))
     print(*rows, sep="\n", flush=True)
-    train, held_out = pairs_of(asked.pairs, asked.held_out)
-    about = f"{len(held_out)} held-out pairs, {asked.steps} updates. {circumstances('parity')}"
+    train, held_out = pairs_of(given.pairs, given.held_out)
+    about = f"{len(held_out)} held-out pairs, {given.steps} updates. {circumstances('parity')}"
     for name, options in OPTIONS.items():
         with tempfile.TemporaryDirectory() as folder:
-            rows.append(row(name, Path(folder), train, held_out, options, asked.steps))
+            rows.append(row(name, Path(folder), train, held_out, options, given.steps))
         print(rows[-1], flush=True)
         page = ["# Exported Transformers are the same models", "", about, "", *rows, ""]
-        asked.out.write_text("\n".join(page), encoding="utf-8")
+        given.out.write_text("\n".join(page), encoding="utf-8")
 
 
 QUICK_FORM = {"out": WORK / "parity.md", "steps": 20, "pairs": 400, "held_out": 20}
@@ -68,24 +68,23 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, help="updates of each model")
     parser.add_argument("--pairs", type=int, help="sentence pairs they learn from")
     parser.add_argument("--held-out", type=int, help="sentence pairs they are compared on")
-    parser.add_argument("--out", type=Path, help=PLACES)
+    parser.add_argument("--out", type=Path, help=OUT_HELP)
     return settled(parser.parse_args(), QUICK_FORM, FULL_FORM)
 
 
 def pairs_of(count: int, held_out: int) -> tuple[Pairs, Pairs]:
     """Training and held-out pairs of the built-in corpus."""
-    from softgaze.data.phrasebook import generate
+    from softgaze.data.corpora.phrasebook import load
 
-    made = generate(count)
-    train, dev = ([(each.source, each.target) for each in part] for part in (made.train, made.dev))
+    train, dev = ([(pair.source, pair.target) for pair in load(split, count)] for split in ("train", "dev"))
     return train, dev[:held_out]
 
 
 def row(name: str, folder: Path, train: Pairs, held_out: Pairs, options: dict[str, Any], steps: int) -> str:
     """One option, in every precision."""
     from softgaze.bundle import Bundle
-    from softgaze.engines.exporting import export
-    from softgaze.evaluation.proof import prove
+    from softgaze.engines.export import export
+    from softgaze.evaluation.export_parity import measure_parity
     from softgaze.translator import load
 
     bundle = Bundle.open(trained(folder / "trained", train, options, steps))
@@ -93,12 +92,14 @@ def row(name: str, folder: Path, train: Pairs, held_out: Pairs, options: dict[st
     for precision in PRECISIONS:
         (folder / precision).mkdir()
         export(bundle, before.model, folder / precision, "ctranslate2", precision, None)
-        proof = prove(before, load(folder / precision, "cpu", full=False), held_out, rounded=True)
+        proof = measure_parity(
+            before, load(folder / precision, "cpu", explain_with_torch=False), held_out, quantized=True
+        )
         found = proof.quality
         assert found is not None
         same = f"{proof.same} of {proof.sentences}" + (f" + {proof.near} near" if proof.near else "")
         bleu = f"{found.after - found.before:+.2f} from {found.before:.1f} (p {found.p_value:.2f})"
-        cells.append(f"{proof.log_probability:.1e}, {same}, {bleu}")
+        cells.append(f"{proof.max_log_prob_difference:.1e}, {same}, {bleu}")
     return f"| {name} | {' | '.join(cells)} |"
 
 
@@ -107,7 +108,7 @@ def trained(path: Path, pairs: Pairs, options: dict[str, Any], steps: int) -> Pa
     import torch
 
     from softgaze.bundle import Description, Tokenizers, save_bundle
-    from softgaze.data.tokens import train_tokenizer
+    from softgaze.data.tokenizer import train_tokenizer
 
     torch.manual_seed(1)
     both = train_tokenizer([text for pair in pairs for text in pair])
@@ -124,7 +125,7 @@ def learn(model: Any, pairs: Sequence[Sequence[list[int]]], steps: int) -> None:
     import torch
 
     from softgaze.models import Source
-    from softgaze.symbols import BEGIN, END, PAD
+    from softgaze.special_tokens import BOS, EOS, PAD
 
     optimiser = torch.optim.AdamW(model.parameters(), lr=3e-3)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimiser, 4e-3, total_steps=steps)
@@ -132,8 +133,8 @@ def learn(model: Any, pairs: Sequence[Sequence[list[int]]], steps: int) -> None:
     for step in range(steps):
         batch = [pairs[(step * BATCH + each) % len(pairs)] for each in range(BATCH)]
         longest = max(len(target) for _, target in batch) + 1
-        target = torch.tensor([[BEGIN, *ids, END] + [PAD] * (longest - len(ids)) for _, ids in batch])
-        logits = model(Source.of([[*ids, END] for ids, _ in batch]), target[:, :-1])
+        target = torch.tensor([[BOS, *ids, EOS] + [PAD] * (longest - len(ids)) for _, ids in batch])
+        logits = model(Source.of([[*ids, EOS] for ids, _ in batch]), target[:, :-1])
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD)
         optimiser.zero_grad()
         loss.backward()  # type: ignore[no-untyped-call]

@@ -18,21 +18,24 @@ def measure(arch: str, size: str, rounds: int) -> dict[str, float]:
     """Seconds of a forward pass, of a recording and of a beam search, over the same batch."""
     import torch
 
-    from softgaze.gaze.watching import Recorder
-    from softgaze.models import Source, build
-    from softgaze.search import Rules, beam_search
-    from softgaze.symbols import BEGIN, END
+    from softgaze.engines.torch_engine import TorchDecoder
+    from softgaze.explain.recorder import AttentionRecorder
+    from softgaze.models import Source, build_model
+    from softgaze.search import SearchOptions
+    from softgaze.search.beam import beam_search
+    from softgaze.special_tokens import BOS, EOS
 
     torch.manual_seed(1)
-    model = build(arch, size, source_vocabulary=WORDS).eval()
+    model = build_model(arch, size, source_vocabulary=WORDS).eval()
     sentences = [sentence(number) for number in range(SENTENCES)]
     source, target = (
-        Source.of(rows) for rows in ([[*each, END] for each in sentences], [[BEGIN, *each] for each in sentences])
+        Source.of(rows) for rows in ([[*each, EOS] for each in sentences], [[BOS, *each] for each in sentences])
     )
     longest = max(map(len, sentences))
+    options = SearchOptions(min_length=longest, max_length=longest)
 
     def recording() -> None:
-        recorder = Recorder()
+        recorder = AttentionRecorder()
         model(source, target.values, recorder)
         for row, each in enumerate(sentences):
             recorder.part(row, len(each) + 1, len(each) + 1)
@@ -40,7 +43,7 @@ def measure(arch: str, size: str, rounds: int) -> dict[str, float]:
     runs = {
         "forward": lambda: model(source, target.values),
         "recording": recording,
-        "search": lambda: beam_search(model, source, beam=5, rules=Rules(min_length=longest, max_length=longest)),
+        "search": lambda: beam_search(TorchDecoder(model, source), options),
     }
     with torch.no_grad():
         return in_turn(runs, rounds)

@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.environments import PEERS
-from softgaze.evaluation.machine import processor
+from softgaze.evaluation.environment import cpu_name
 
 OWN = "softgaze"
 Run = dict[str, Any]
@@ -161,7 +161,7 @@ def surroundings(facts: Facts) -> list[str]:
     """Machine, date, versions, commit, command."""
     peaks = ", ".join(f"{kind} {rate / 1e9:,.0f}" for kind, rate in facts.peaks.items())
     return [
-        f"Machine: {processor()}, {os.cpu_count()} cores, {memory()}; {facts.threads} threads for everybody.",
+        f"Machine: {cpu_name()}, {os.cpu_count()} cores, {memory()}; {facts.threads} threads for every toolkit.",
         f"Fastest matrix product measured, in thousand million operations a second: {peaks}.",
         f"Text: {facts.text}; batches of {facts.batch_tokens:,} tokens.",
         f"Python {platform.python_version()}, torch {version('torch')}.",
@@ -195,7 +195,7 @@ def made() -> str:
 def circumstances(module: str) -> str:
     """Which command was run, on what, when."""
     versions = f"Python {platform.python_version()}, torch {version('torch')}"
-    return f"`{command(module)}` on {processor()}, {os.cpu_count()} cores, {memory()}; {versions}; {made()}."
+    return f"`{command(module)}` on {cpu_name()}, {os.cpu_count()} cores, {memory()}; {versions}; {made()}."
 
 
 def command(module: str = "training") -> str:
@@ -246,8 +246,8 @@ def bar(row: Row, top: float, scale: float) -> list[str]:
 
 def words(x: float, y: float, text: str, colour: str, anchor: str = "start", weight: str = "normal") -> str:
     """A line of text."""
-    place = f'x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="{anchor}" font-weight="{weight}"'
-    return f'<text {place} xml:space="preserve">{escape(text)}</text>'
+    attributes = f'x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="{anchor}" font-weight="{weight}"'
+    return f'<text {attributes} xml:space="preserve">{escape(text)}</text>'
 
 
 def write_report(stem: Path, runs: Sequence[Run], facts: Facts) -> None:

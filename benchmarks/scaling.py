@@ -22,7 +22,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any, NamedTuple
 
-import numpy
+import numpy as np
 
 from benchmarks.peers.job import Job
 from benchmarks.report import Spread, circumstances
@@ -94,14 +94,14 @@ def efficiency(workers: int, tokens: int, cost: Cost, scene: Scene) -> float:
 
 @cache
 def imbalance(workers: int, tokens: int) -> float:
-    """The largest share over the mean one, as our own `shares` cuts batches of sentences of 27 ± 15 tokens."""
-    from softgaze.training.gradients import shares
+    """The largest share over the mean one, as our own `rank_shares` cuts batches of sentences of 27 ± 15 tokens."""
+    from softgaze.training.gradients import rank_shares
 
-    dice = numpy.random.default_rng(1)
+    dice = np.random.default_rng(1)
     found = []
     for _ in range(5):
         lengths = 1 + dice.gamma(3.0, 9.0, size=(max(1, round(tokens / 28)), 2)).astype(int)
-        amounts = [int(lengths[places].sum()) for places in shares(lengths, workers)]
+        amounts = [int(lengths[rows].sum()) for rows in rank_shares(lengths, workers)]
         found.append(max(amounts) * workers / sum(amounts))
     return median(found)
 
@@ -141,19 +141,19 @@ def train_some(job: Job) -> dict[str, float] | None:
     import torch
 
     from benchmarks.peers.softgaze import trainer_of
-    from softgaze.training.ranks import joined
+    from softgaze.training.distributed import init_distributed
 
     torch.set_num_threads(job.threads)
-    with joined(600) as ranks:
-        trainer = trainer_of(job, ranks)
-        add_up, spent = ranks.add_up, [0.0]
+    with init_distributed(600) as distributed:
+        trainer = trainer_of(job, distributed)
+        all_reduce, spent = distributed.all_reduce, [0.0]
 
         def timed(tensors: Any) -> None:
             began = time.perf_counter()
-            add_up(tensors)
+            all_reduce(tensors)
             spent[0] += time.perf_counter() - began
 
-        ranks.add_up = timed  # type: ignore[method-assign]
+        distributed.all_reduce = timed  # type: ignore[method-assign]
         updates = trainer.updates()
         for _ in range(job.warmup):
             next(updates)
@@ -167,7 +167,9 @@ def train_some(job: Job) -> dict[str, float] | None:
             "adding": spent[0] / job.updates,
         }
         return (
-            {**facts, "parameters": sum(each.numel() for each in trainer.model.parameters())} if ranks.leads else None
+            {**facts, "parameters": sum(each.numel() for each in trainer.model.parameters())}
+            if distributed.is_main
+            else None
         )
 
 
@@ -175,18 +177,18 @@ def send_some(sizes: Sequence[int]) -> dict[str, float] | None:
     """Seconds to add up messages of so many numbers, the median of some."""
     import torch
 
-    from softgaze.training.ranks import joined
+    from softgaze.training.distributed import init_distributed
 
-    with joined(600) as ranks:
+    with init_distributed(600) as distributed:
         found = {}
         for size in sizes:
             message, times = torch.ones(size), []
             for _ in range(9):
                 began = time.perf_counter()
-                ranks.add_up([message])
+                distributed.all_reduce([message])
                 times.append(time.perf_counter() - began)
             found[str(size)] = median(times[2:])
-        return found if ranks.leads else None
+        return found if distributed.is_main else None
 
 
 def with_ranks(count: int, *words: str) -> dict[str, float]:
@@ -227,16 +229,16 @@ def update_of(size: str, amounts: Sequence[int]) -> Cost:
     """What an update of a Transformer of this size costs one thread, as a line through the times of some amounts."""
     import torch
 
-    from softgaze.models import build
-    from softgaze.speed import prepare_process
+    from softgaze.models import build_model
+    from softgaze.runtime import tune_cpu
 
     torch.set_num_threads(1)
     torch.manual_seed(1)
-    prepare_process(torch.device("cpu"))
-    model = build("transformer", size, source_vocabulary=WORDS, tie="all").train()
+    tune_cpu()
+    model = build_model("transformer", size, source_vocabulary=WORDS, tie="all").train()
     optimiser = torch.optim.AdamW(model.parameters(), lr=1e-6, fused=True)
     times = [best_of(lambda amount=amount: update_once(model, optimiser, amount)) for amount in amounts]  # type: ignore[misc]
-    token, fixed = numpy.polyfit(amounts, times, 1)
+    token, fixed = np.polyfit(amounts, times, 1)
     return Cost(sum(each.numel() for each in model.parameters()), max(0.0, float(fixed)), float(token))
 
 
@@ -256,13 +258,14 @@ def update_once(model: Any, optimiser: Any, tokens: int) -> None:
     import torch
 
     from softgaze.models import Source
-    from softgaze.training.loss import Pairs, summed_loss
+    from softgaze.training.collate import PaddedBatch
+    from softgaze.training.loss import summed_loss
 
     rows = max(1, tokens // (LENGTH + 1))
     words = torch.randint(4, WORDS, (rows, LENGTH + 1))
-    pairs = Pairs(Source(words, torch.full((rows,), LENGTH + 1)), words, words, words.numel())
+    batch = PaddedBatch(Source(words, torch.full((rows,), LENGTH + 1)), words, words, words.numel())
     optimiser.zero_grad(set_to_none=True)
-    loss = summed_loss(model, pairs, 0.1) / words.numel()
+    loss = summed_loss(model, batch, 0.1) / words.numel()
     loss.backward()  # type: ignore[no-untyped-call]
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimiser.step()
@@ -353,7 +356,7 @@ def main() -> None:
     parser.add_argument("--update", choices=list(PLANS), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.train or given.messages or given.update:
-        told(child(given))
+        print_result(child(given))
         return
     if not given.tables:
         measure(given)
@@ -371,7 +374,7 @@ def child(given: argparse.Namespace) -> dict[str, Any] | None:
     return update_of(given.update, (56, 224) if given.update == "big" else (112, 448))._asdict()
 
 
-def told(found: dict[str, Any] | None) -> None:
+def print_result(found: dict[str, Any] | None) -> None:
     """To the process that waits for it."""
     if found is not None:
         print(json.dumps(found), flush=True)

@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 from benchmarks.decoding import ENGINES, make
 from benchmarks.environments import last_line
 from benchmarks.report import Spread, circumstances
-from benchmarks.training import HERE, PLACES, ROOT, WORK, environment_of, settled
+from benchmarks.training import HERE, OUT_HELP, ROOT, WORK, environment_of, settled
 
 BEAM = 5
 BATCHES = (("32", "examples"), ("64", "examples"), ("128", "examples"), ("1024", "tokens"), ("2048", "tokens"))
@@ -41,8 +41,8 @@ class Done(NamedTuple):
     @property
     def clock(self) -> dict[str, Any]:
         """What it said of itself."""
-        told: dict[str, Any] = json.loads(last_line(self.said))
-        return told
+        result: dict[str, Any] = json.loads(last_line(self.said))
+        return result
 
 
 def run(words: Sequence[str | Path], threads: int, code: int = 0) -> Done:
@@ -62,14 +62,14 @@ def exported(path: Path) -> Model:
     from softgaze.bundle import Bundle
 
     bundle = Bundle.open(path)
-    place = WORK / f"shipping-{bundle.files['model.safetensors']['sha256'][:12]}"
-    place.mkdir(parents=True, exist_ok=True)
-    (place / "torch").unlink(missing_ok=True)
-    (place / "torch").symlink_to(path.resolve())
+    folder = WORK / f"shipping-{bundle.files['model.safetensors']['sha256'][:12]}"
+    folder.mkdir(parents=True, exist_ok=True)
+    (folder / "torch").unlink(missing_ok=True)
+    (folder / "torch").symlink_to(path.resolve())
     kinds = list(ENGINES[bundle.description.arch])
     for kind in kinds:
-        make("", "", place, kind)
-    return {kind: place / kind for kind in ("torch", *kinds)}
+        make("", "", folder, kind)
+    return {kind: folder / kind for kind in ("torch", *kinds)}
 
 
 def sentences(given: argparse.Namespace) -> list[str]:
@@ -84,16 +84,16 @@ def sentences(given: argparse.Namespace) -> list[str]:
 
 def throughput(model: Model, given: argparse.Namespace) -> list[str]:
     """Our command line from raw text to raw text beside CTranslate2 alone on text that is cut already."""
-    place = model["int8"].parent
-    raw, cut = write_text(place, model["int8"], given)
+    folder = model["int8"].parent
+    raw, cut = write_text(folder, model["int8"], given)
     count = len(sentences(given))
-    ours = ["-m", "benchmarks.peers.clocked", "translate", model["int8"], "--input", raw, "--beam", BEAM]
-    theirs = ["-m", "benchmarks.peers.direct", model["int8"] / "ctranslate2", cut, place / "direct.txt", given.threads]
+    ours = ["-m", "benchmarks.peers.clocked", "translate", model["int8"], "--input", raw, "--beam-size", BEAM]
+    theirs = ["-m", "benchmarks.peers.direct", model["int8"] / "ctranslate2", cut, folder / "direct.txt", given.threads]
     batch = best_batch([*theirs, BEAM], given)
 
     def translate() -> Done:
-        (place / "ours.txt").unlink(missing_ok=True)
-        return run([*map(str, ours), "--output", place / "ours.txt"], given.threads)
+        (folder / "ours.txt").unlink(missing_ok=True)
+        return run([*map(str, ours), "--output", folder / "ours.txt"], given.threads)
 
     def call() -> Done:
         return run([*map(str, theirs), str(BEAM), *batch], given.threads)
@@ -117,17 +117,17 @@ def best_batch(words: Sequence[Any], given: argparse.Namespace) -> tuple[str, st
     return min(taken, key=lambda each: taken[each]["done"] - taken[each]["loaded"])
 
 
-def write_text(place: Path, model: Path, given: argparse.Namespace) -> tuple[Path, Path]:
+def write_text(folder: Path, model: Path, given: argparse.Namespace) -> tuple[Path, Path]:
     """Raw lines, and the same in pieces."""
     from softgaze.bundle import Bundle
-    from softgaze.symbols import END
+    from softgaze.special_tokens import EOS
 
     lines = sentences(given)
     tokenizer = Bundle.open(model).tokenizers.source
-    pieces = [" ".join(tokenizer.pieces([*ids, END])) for ids in tokenizer.encode(lines)]
+    pieces = [" ".join(tokenizer.pieces([*ids, EOS])) for ids in tokenizer.encode(lines)]
     for name, content in (("raw.txt", lines), ("cut.txt", pieces)):
-        (place / name).write_text("\n".join(content) + "\n", encoding="utf-8")
-    return place / "raw.txt", place / "cut.txt"
+        (folder / name).write_text("\n".join(content) + "\n", encoding="utf-8")
+    return folder / "raw.txt", folder / "cut.txt"
 
 
 def compared(what: str, rounds: Sequence[Sequence[float]], count: int) -> str:
@@ -190,7 +190,7 @@ def translated(model: Path, lines: Iterable[str], number: int, threads: int) -> 
     source, output = (WORK / name for name in ("many.txt", "many.out"))
     with source.open("w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)
-    words: list[str | Path] = ["-m", "benchmarks.peers.clocked", "translate", model, "--beam", "1"]
+    words: list[str | Path] = ["-m", "benchmarks.peers.clocked", "translate", model, "--beam-size", "1"]
     done = run([*words, "--input", source, "--output", output], threads)
     with output.open("rb") as file:
         written = sum(1 for _ in file)
@@ -201,15 +201,15 @@ def translated(model: Path, lines: Iterable[str], number: int, threads: int) -> 
     return done
 
 
-# --- place on the disk ------------------------------------------------------------------------------------------
+# --- size on the disk -------------------------------------------------------------------------------------------
 
 
 def sizes(models: Sequence[Model], given: argparse.Namespace) -> list[str]:
     """Of model directories, and of what must be installed to run them."""
     lines = ["| model | MB | of it the engine's files |", "|---|--:|--:|"]
     for model in models:
-        for kind, place in model.items():
-            lines.append("| {} | {:.2f} | {:.2f} |".format(title(model, kind), *bundle_size(place)))
+        for kind, folder in model.items():
+            lines.append("| {} | {:.2f} | {:.2f} |".format(title(model, kind), *bundle_size(folder)))
     needs = dict(sorted(installed("softgaze").items(), key=lambda each: -each[1]))
     largest = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in islice(needs.items(), 6))
     total = sum(needs.values()) / 1e6
@@ -226,11 +226,11 @@ def title(model: Model, kind: str) -> str:
     return f"{bundle.description.arch} {bundle.description.size}, {bundle.engine['name']} {precision}"
 
 
-def bundle_size(place: Path) -> tuple[float, float]:
+def bundle_size(folder: Path) -> tuple[float, float]:
     """All files that belong to it, and its weights, in MB."""
     from softgaze.bundle import WEIGHTS, Bundle
 
-    files = {name: entry["bytes"] for name, entry in Bundle.open(place).files.items()}
+    files = {name: entry["bytes"] for name, entry in Bundle.open(folder).files.items()}
     engine = sum(size for name, size in files.items() if "/" in name or name == WEIGHTS)
     return sum(files.values()) / 1e6, engine / 1e6
 
@@ -276,15 +276,21 @@ def needed(name: str) -> Iterator[str]:
 def recurrent(models: Sequence[Model], given: argparse.Namespace) -> list[str]:
     """ONNX Runtime beside our torch search, one sentence at a time."""
     from softgaze.bundle import Bundle
-    from softgaze.evaluation.pace import Setting, measure
+    from softgaze.evaluation.benchmark import BenchmarkSetting, run_benchmark
 
     texts = sentences(given)
     lines = ["| model | beam | torch, sentences/s | ONNX Runtime | times as fast |", "|---|--:|--:|--:|--:|"]
     for model in models:
         for beam in (1, BEAM):
-            settings = {kind: Setting(kind, "float32", given.threads, beam, alone=True) for kind in ("torch", "onnx")}
+            settings = {
+                kind: BenchmarkSetting(kind, "float32", given.threads, beam, one_at_a_time=True)
+                for kind in ("torch", "onnx")
+            }
             rounds = [
-                {kind: measure(model[kind], setting, texts).sentences_per_second for kind, setting in settings.items()}
+                {
+                    kind: run_benchmark(model[kind], setting, texts).sentences_per_second
+                    for kind, setting in settings.items()
+                }
                 for _ in range(given.rounds)
             ]
             rates = [Spread.of([each[kind] for each in rounds]).text(1) for kind in settings]
@@ -312,7 +318,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--lines", type=int, nargs="+", help="to measure memory; torch gets a tenth of each")
     parser.add_argument("--rounds", type=int, help="how often everybody takes a turn")
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--out", type=Path, help=f"stem of the .md and .json to write; {PLACES}")
+    parser.add_argument("--out", type=Path, help=f"stem of the .md and .json to write; {OUT_HELP}")
     return settled(parser.parse_args(words), QUICK_FORM, FULL_FORM)
 
 

@@ -87,42 +87,42 @@ def prepare_corpus(source: Path | None, target: Path | None) -> tuple[Path, str]
     """Tokenise once, for everybody; returns the directory and the name of the text."""
     from softgaze.config import DataSettings
     from softgaze.data.corpus import Corpus
-    from softgaze.training.prepare import Prepared, prepare
+    from softgaze.training.preprocess import PreprocessedData, preprocess
 
     if source is None or target is None:
         source, target = phrasebook()
     key = sha256(source.read_bytes() + target.read_bytes()).hexdigest()[:12]
-    place = WORK / f"corpus-{key}"
-    if not (place / "vocabulary.txt").exists():
+    folder = WORK / f"corpus-{key}"
+    if not (folder / "vocabulary.txt").exists():
         settings = DataSettings(source_language="source", target_language="target")
-        prepare(place / "encoded", Corpus.of([(source, target)]), None, settings, seed=1)
-        write_pieces(place, Prepared.open(place / "encoded"))
-    return place, f"{source.name}, {target.name}"
+        preprocess(folder / "encoded", Corpus.of([(source, target)]), None, settings, seed=1)
+        write_pieces(folder, PreprocessedData.open(folder / "encoded"))
+    return folder, f"{source.name}, {target.name}"
 
 
 def phrasebook() -> tuple[Path, Path]:
     """The built-in corpus."""
-    from softgaze.data.phrasebook import write
+    from softgaze.data.corpora.phrasebook import write
 
-    place = WORK / "phrasebook"
-    if not place.exists():
-        write(place, pairs=20_000, seed=0)
-    return place / "train.en", place / "train.ko"
+    folder = WORK / "phrasebook"
+    if not folder.exists():
+        write(folder, pairs=20_000, seed=0)
+    return folder / "train.en", folder / "train.ko"
 
 
-def write_pieces(place: Path, prepared: Any, dev_pairs: int | None = None) -> None:
+def write_pieces(folder: Path, prepared: Any, dev_pairs: int | None = None) -> None:
     """The encoded pairs as lines of pieces, and the vocabulary in the order of its ids, special tokens first."""
     tokenizer = prepared.tokenizers.source
     for split, shards, most in (("train", prepared.train, None), ("dev", prepared.dev, dev_pairs)):
         with (
-            open(place / f"{split}.source", "w", encoding="utf-8") as source,
-            open(place / f"{split}.target", "w", encoding="utf-8") as target,
+            open(folder / f"{split}.source", "w", encoding="utf-8") as source,
+            open(folder / f"{split}.target", "w", encoding="utf-8") as target,
         ):
             for number in range(len(shards))[:most]:
                 for file, ids in zip((source, target), shards[number], strict=True):
                     file.write(" ".join(tokenizer.pieces(ids.tolist())) + "\n")
     pieces = tokenizer.pieces(range(len(tokenizer)))
-    (place / "vocabulary.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")  # last: it says all is there
+    (folder / "vocabulary.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")  # last: it says all is there
 
 
 # --- runs -------------------------------------------------------------------------------------------------------
@@ -249,14 +249,14 @@ def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--add", action="store_true", help="keep the other cases of an earlier run of this benchmark")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--batch-tokens", type=int, default=4096)
-    parser.add_argument("--out", type=Path, help=f"stem of the .md, .svg and .jsonl to write; {PLACES}")
+    parser.add_argument("--out", type=Path, help=f"stem of the .md, .svg and .jsonl to write; {OUT_HELP}")
     chosen = parser.parse_args(arguments)
     if (chosen.source is None) != (chosen.target is None):
         parser.error("--source and --target belong together")
     return settled(chosen, quick={"out": WORK / "results"}, full={"out": HERE / "results"})
 
 
-PLACES = "else in benchmarks with --full, in benchmarks/work without: a quick table never replaces a full one"
+OUT_HELP = "else in benchmarks with --full, in benchmarks/work without: a quick table never replaces a full one"
 
 
 def settled(given: argparse.Namespace, quick: dict[str, Any], full: dict[str, Any]) -> argparse.Namespace:
@@ -283,7 +283,7 @@ def main() -> None:
     """Measure and report."""
     import torch
 
-    from softgaze.training.precision import has_bfloat16
+    from softgaze.training.gradients import uses_bfloat16
 
     arguments = parse()
     effort = effort_of(arguments)
@@ -292,7 +292,7 @@ def main() -> None:
     contenders = [OWN, *(PEERS if arguments.peers is None else arguments.peers)]
     own = Path(sys.executable)
     peaks = call(own, "benchmarks.operations", ["peak", str(arguments.threads)], arguments.threads)
-    hardware = has_bfloat16(torch.device("cpu"))
+    hardware = uses_bfloat16(torch.device("cpu"), "auto")
     names = arguments.cases or (CASES if arguments.full else QUICK_CASES)
     runs = earlier(arguments.out, [(name,) for name in names]) if arguments.add else []
     for name in names:

@@ -1,9 +1,9 @@
-"""Train on a Ray cluster: Ray Train starts the workers and joins them, softgaze finds that it is one of many.
+"""Train on a Ray cluster: Ray Train starts the workers and the process group, softgaze joins it.
 
     python examples/train_on_ray.py --train data/train.en data/train.de --out /shared/runs/mine --workers 8 --gpu
 
-Text and --out must lie on storage that all machines share. A worker that dies is replaced together with the others, and
-the run goes on from its last checkpoint; so does this command when it is run again. Needs softgaze[train,scale].
+Text and --out must be on storage that all machines share. If a worker dies, all workers restart and the run resumes
+from its last checkpoint; so does this command when it runs again. Needs softgaze[train,scale].
 """
 
 import argparse
@@ -11,22 +11,22 @@ import os
 from pathlib import Path
 from typing import Any
 
-os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray counts its users unless told not to
+os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")  # Ray reports usage by default
 
 
-def train_one_rank(given: dict[str, Any]) -> None:
-    """What each worker does: the same call as in a process by itself."""
-    from softgaze.config import merged, parse_assignments, validated
+def train_one_rank(options: dict[str, Any]) -> None:
+    """Train on one worker: the same call as in a single process."""
+    from softgaze.config import merge_settings, parse_assignments, parse_config
     from softgaze.data.corpus import Corpus
-    from softgaze.training import train
+    from softgaze.training.train import train
 
-    settings = {"model": {"arch": given["arch"], "size": given["size"]}, "budget": {"steps": given["steps"]}}
-    config = validated(merged(settings, parse_assignments(given["set"])))
-    train(config, Corpus.of([given["train"]]), None, given["out"], device="cuda" if given["gpu"] else "cpu")
+    settings = {"model": {"arch": options["arch"], "size": options["size"]}, "budget": {"steps": options["steps"]}}
+    config = parse_config(merge_settings(settings, parse_assignments(options["set"])))
+    train(config, Corpus.of([options["train"]]), None, options["out"], device="cuda" if options["gpu"] else "cpu")
 
 
-def arguments() -> argparse.Namespace:
-    """Of the command line."""
+def parse_arguments() -> argparse.Namespace:
+    """Parse the command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--train", nargs=2, type=Path, required=True, metavar=("SRC", "TGT"))
     parser.add_argument("--out", type=Path, required=True, help="run directory; the same command resumes it")
@@ -35,34 +35,34 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--steps", type=int, default=100_000)
     parser.add_argument("--set", action="append", default=[], metavar="A.B=C", help="any setting")
     parser.add_argument("--workers", type=int, default=2)
-    parser.add_argument("--gpu", action="store_true", help="a graphics card for each worker")
-    parser.add_argument("--address", help="of a running Ray; without it one is started here")
+    parser.add_argument("--gpu", action="store_true", help="use one GPU per worker")
+    parser.add_argument("--address", help="address of a running Ray cluster; default: start one here")
     return parser.parse_args()
 
 
 def main() -> None:
-    """Ask Ray for workers, and wait for them."""
+    """Train on Ray workers and wait for them."""
     import ray
     from ray.train import FailureConfig, RunConfig, ScalingConfig
     from ray.train.torch import TorchConfig, TorchTrainer
 
-    given = arguments()
-    given.train, given.out = tuple(path.absolute() for path in given.train), given.out.absolute()
-    own = {} if given.address else {"include_dashboard": False}
-    ray.init(given.address or "local", log_to_driver=False, **own)  # how it goes is told by metrics.jsonl in --out
+    options = parse_arguments()
+    options.train, options.out = tuple(path.absolute() for path in options.train), options.out.absolute()
+    local = {} if options.address else {"include_dashboard": False}
+    ray.init(options.address or "local", log_to_driver=False, **local)  # metrics.jsonl in --out shows the progress
     TorchTrainer(
         train_one_rank,
-        train_loop_config=vars(given),
-        torch_config=TorchConfig(backend="cpu:gloo,cuda:nccl" if given.gpu else "gloo"),
-        scaling_config=ScalingConfig(num_workers=given.workers, use_gpu=given.gpu),
-        # Checkpoints are softgaze's own, in --out; Ray keeps only its notes.
+        train_loop_config=vars(options),
+        torch_config=TorchConfig(backend="cpu:gloo,cuda:nccl" if options.gpu else "gloo"),
+        scaling_config=ScalingConfig(num_workers=options.workers, use_gpu=options.gpu),
+        # softgaze writes its checkpoints to --out; Ray stores only the state of its run.
         run_config=RunConfig(
-            name=given.out.name,
-            storage_path=str(given.out.parent / "ray"),
+            name=options.out.name,
+            storage_path=str(options.out.parent / "ray"),
             failure_config=FailureConfig(max_failures=3),
         ),
     ).fit()
-    print(f"trained: {given.out}")
+    print(f"trained: {options.out}")
 
 
 if __name__ == "__main__":

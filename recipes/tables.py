@@ -1,11 +1,11 @@
-"""Put what was measured wherever a document asks for it, so that no figure is ever typed in.
+"""Insert the results of recipes into documents, so that no number is typed by hand.
 
     python -m recipes.tables
 
-A document asks with a pair of comments, such as `<!-- results: multi30k-en-de -->` and `<!-- end of results -->`. Three
-things can be asked for: `results`, the scores of all models; `lengths`, quality against sentence length as picture and
-table; `differences`, each model against the recipe's baseline with p-values. What is not in results.json yet is said to
-be missing.
+A document marks the position with a pair of comments, such as `<!-- results: multi30k-en-de -->` and `<!-- end of
+results -->`. There are three kinds: `results`, the scores of all models; `lengths`, a chart and a table of quality by
+sentence length; `differences`, each model against the baseline with p-values. Results that do not exist yet are
+reported as missing.
 """
 
 import json
@@ -17,15 +17,14 @@ from typing import Any
 
 import yaml
 
-from softgaze.evaluation.chart import length_chart
-from softgaze.evaluation.lengths import Curve, Point
-from softgaze.evaluation.report import cells
+from softgaze.evaluation.by_length import BucketScore, LengthCurve, length_chart
+from softgaze.evaluation.report import difference_cells
 from softgaze.evaluation.significance import Difference, Estimate
 
 HERE = Path(__file__).parent
 ROOT = HERE.parent
-ASKED = re.compile(
-    r"(<!-- (?P<what>results|lengths|differences): (?P<recipe>[\w-]+) -->\n).*?(<!-- end of (?P=what) -->)", re.DOTALL
+MARKER = re.compile(
+    r"(<!-- (?P<kind>results|lengths|differences): (?P<recipe>[\w-]+) -->\n).*?(<!-- end of (?P=kind) -->)", re.DOTALL
 )
 BELOW_ZERO = re.compile(r"(?<!\w)-(?=\d)")
 WORDS = {
@@ -35,7 +34,7 @@ WORDS = {
         "words": "BLEU, lower-cased, words by {name}",
         "made": "{date}, commit {commit}, {machine}",
         "signatures": "Signatures",
-        "picture": "BLEU of each model against the length of the source sentence, with 95 % bands",
+        "picture": "BLEU of each model against the length of the source sentence, with 95 % confidence intervals",
         "lengths": ("words", "sentences"),
         "all": "all",
         "note": "BLEU; in brackets how much more than `{baseline}`, bold where paired bootstrap and approximate "
@@ -59,21 +58,22 @@ Words = dict[str, Any]
 
 
 def read(recipe: str) -> Results:
-    """What is known of a recipe's models, in its own order; nothing if it was not run."""
+    """Return the results of the models of a recipe, in its order."""
     path = HERE / recipe / "results.json"
-    found: Results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+    stored: Results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     models = yaml.safe_load((HERE / recipe / "recipe.yaml").read_text(encoding="utf-8"))["models"]
-    return {model: found[model] for model in models if model in found}
+    return {model: stored[model] for model in models if model in stored}
 
 
 def baseline(results: Results) -> str | None:
-    """The model that the others were compared with, if they were."""
-    names = {each["name"] for found in results.values() for each in found.get("lengths", {}).get("against", ())}
+    """Return the model that the others were compared with."""
+    comparisons = [other for result in results.values() for other in result.get("lengths", {}).get("against", ())]
+    names = {other["name"] for other in comparisons}
     return min((name for name in names if "lengths" in results.get(name, {})), default=None)
 
 
 def rows(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
-    """A table; all but its first column on the right, and what is below zero with a minus sign."""
+    """Return a Markdown table with right-aligned columns and proper minus signs."""
     head = [*header]
     signed = [[BELOW_ZERO.sub("−", cell) for cell in line] for line in lines]
     return (
@@ -81,137 +81,139 @@ def rows(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
     )
 
 
-# --- what can be asked for --------------------------------------------------------------------------------------
+# --- the three kinds ----------------------------------------------------------------------------------------------
 
 
 def scores(results: Results, words: Words) -> str:
-    """All models of a recipe, with what makes the scores comparable."""
-    cut = {found["words"]["name"] for found in results.values() if "words" in found}  # one name, where there is any
+    """Return the scores of all models, with their signatures."""
+    tokenizers = {result["words"]["name"] for result in results.values() if "words" in result}  # one name, or none
     lines = [
         (
             f"`{model}`",
-            f"{found['training']['parameters']:,}",
-            f"{found['training']['minutes']:.0f}",
-            *(f"{score:.2f}" for score in (found["bleu"], found["lower_cased"]["bleu"], found["chrf"])),
-            *(f"{found['words']['bleu']:.2f}" if "words" in found else "–" for _ in cut),
+            f"{result['training']['parameters']:,}",
+            f"{result['training']['minutes']:.0f}",
+            *(f"{score:.2f}" for score in (result["bleu"], result["lower_cased"]["bleu"], result["chrf"])),
+            *(f"{result['words']['bleu']:.2f}" if "words" in result else "–" for _ in tokenizers),
         )
-        for model, found in results.items()
+        for model, result in results.items()
     ]
-    signatures = {f"`{signature}`" for found in results.values() for signature in every_signature(found)}
-    made = {words["made"].format(**{**found, "commit": str(found["commit"])[:7]}) for found in results.values()}
-    table = rows([*words["results"], *(words["words"].format(name=name) for name in cut)], lines)
+    signatures = {f"`{signature}`" for result in results.values() for signature in every_signature(result)}
+    made = {words["made"].format(**{**result, "commit": str(result["commit"])[:7]}) for result in results.values()}
+    table = rows([*words["results"], *(words["words"].format(name=name) for name in tokenizers)], lines)
     return f"{table}\n{'; '.join(sorted(made))}. {words['signatures']}: {', '.join(sorted(signatures))}.\n"
 
 
-def every_signature(found: dict[str, Any]) -> list[str]:
-    """Of each score that is shown."""
-    own = (found["signatures"]["bleu"], found["lower_cased"]["signature"], found["signatures"]["chrf"])
-    return [*own, *([found["words"]["signature"]] if "words" in found else [])]
+def every_signature(result: dict[str, Any]) -> list[str]:
+    """Return the signatures of the scores in the table."""
+    signatures = (result["signatures"]["bleu"], result["lower_cased"]["signature"], result["signatures"]["chrf"])
+    return [*signatures, *([result["words"]["signature"]] if "words" in result else [])]
 
 
 def by_length(results: Results, words: Words, picture: str) -> str:
-    """The picture of a recipe, and its numbers."""
+    """Return the chart and the table of quality by length."""
     name = baseline(results)
-    known = {model: found["lengths"] for model, found in results.items() if "lengths" in found}
+    known = {model: result["lengths"] for model, result in results.items() if "lengths" in result}
     buckets = known[str(name)]["by_length"]
     lines = [
-        (label(each), f"{each['sentences']:,}", *(length_cell(model, own, number) for model, own in known.items()))
-        for number, each in enumerate(buckets)
+        (label(bucket), f"{bucket['sentences']:,}", *(length_cell(*item, index) for item in known.items()))
+        for index, bucket in enumerate(buckets)
     ]
-    total = f"{sum(each['sentences'] for each in buckets):,}"
-    lines.append((words["all"], total, *(length_cell(model, own, None) for model, own in known.items())))
+    total = f"{sum(bucket['sentences'] for bucket in buckets):,}"
+    lines.append((words["all"], total, *(length_cell(*item, None) for item in known.items())))
     table = rows([*words["lengths"], *(f"`{model}`" for model in known)], lines)
     note = words["note"].format(baseline=name)
     return f"![{words['picture']}]({picture})\n\n{table}\n{note} `{signature(known)}`\n"
 
 
 def label(bucket: dict[str, Any]) -> str:
-    """Its lengths."""
+    """Return the lengths of a bucket as text."""
     return f"{bucket['low']}–{bucket['high']}" if bucket["high"] > bucket["low"] else f"{bucket['low']}"
 
 
-def length_cell(model: str, lengths: dict[str, Any], number: int | None) -> str:
-    """BLEU of one model in a bucket, or over all sentences, and how much more than the baseline's that is."""
-    own = (lengths["bands"] if number is None else lengths["by_length"][number])["scores"][model]["bleu"]["score"]
+def length_cell(model: str, lengths: dict[str, Any], index: int | None) -> str:
+    """Return BLEU of one model in a bucket (None: all sentences), and its difference from the baseline."""
+    part = lengths["confidence_intervals"] if index is None else lengths["by_length"][index]
+    bleu = part["scores"][model]["bleu"]["score"]
     if "against" not in lengths:
-        return f"{own:.2f}"
+        return f"{bleu:.2f}"
     [other] = lengths["against"]
-    found = Difference(**(other["difference"] if number is None else other["by_length"][number])["bleu"])
-    mark = "**" if found.is_significant else ""
-    return f"{own:.2f} ({mark}{found.score:+.2f}{mark})"
+    difference = Difference(**(other["difference"] if index is None else other["by_length"][index])["bleu"])
+    mark = "**" if difference.is_significant else ""
+    return f"{bleu:.2f} ({mark}{difference.score:+.2f}{mark})"
 
 
 def differences(results: Results) -> str:
-    """Each model less the baseline over all sentences, by both scores."""
+    """Return the difference of each model from the baseline over all sentences, for both scores."""
     lines = [
-        (f"`{model}` − `{other['name']}`", title, *cells(Difference(**other["difference"][score])))
-        for model, found in results.items()
-        for other in found.get("lengths", {}).get("against", ())
+        (f"`{model}` − `{other['name']}`", title, *difference_cells(Difference(**other["difference"][score])))
+        for model, result in results.items()
+        for other in result.get("lengths", {}).get("against", ())
         for score, title in (("bleu", "BLEU"), ("chrf", "chrF"))
     ]
-    header = ("", "score", "difference", "95 % band", "bootstrap p", "randomisation p")
-    return rows(header, [[each.replace("*", "").strip() for each in line] for line in lines])
+    header = ("", "score", "difference", "95 % confidence interval", "bootstrap p", "randomisation p")
+    return rows(header, [[cell.replace("*", "").strip() for cell in line] for line in lines])
 
 
 # --- documents --------------------------------------------------------------------------------------------------
 
 
 def filled(text: str, path: Path) -> str:
-    """A document with what it asks for as it is now; `path` says where it stands and in which language it is."""
+    """Return a document with current results; `path` determines its language and relative links."""
     words = WORDS["ko" if path.name.endswith(".ko.md") or path.parent.name == "ko" else "en"]
 
-    def answer(asked: re.Match[str]) -> str:
-        results = read(asked["recipe"])
-        if not (results if asked["what"] == "results" else baseline(results)):
+    def content(marker: re.Match[str]) -> str:
+        results = read(marker["recipe"])
+        if not (results if marker["kind"] == "results" else baseline(results)):
             return f"{words['missing']}\n"
-        if asked["what"] == "results":
+        if marker["kind"] == "results":
             return scores(results, words)
-        if asked["what"] == "differences":
+        if marker["kind"] == "differences":
             return differences(results)
-        return by_length(results, words, os.path.relpath(picture_path(asked["recipe"]), path.parent))
+        return by_length(results, words, os.path.relpath(picture_path(marker["recipe"]), path.parent))
 
-    return ASKED.sub(lambda asked: asked[1] + answer(asked) + asked[4], text)
+    return MARKER.sub(lambda marker: marker[1] + content(marker) + marker[4], text)
 
 
 def picture_path(recipe: str) -> Path:
-    """Where the picture of a recipe is kept."""
+    """Return the path of the chart of a recipe."""
     return ROOT / f"docs/pictures/{recipe}-by-length.svg"
 
 
 def picture(recipe: str) -> str | None:
-    """BLEU against length, a line for each model."""
-    known = {model: found["lengths"] for model, found in read(recipe).items() if "lengths" in found}
+    """Return the chart of BLEU by length, one line per model."""
+    known = {model: result["lengths"] for model, result in read(recipe).items() if "lengths" in result}
     curves = [
-        Curve(model, tuple(point(model, each) for each in lengths["by_length"])) for model, lengths in known.items()
+        LengthCurve(model, tuple(point(model, bucket) for bucket in lengths["by_length"]))
+        for model, lengths in known.items()
     ]
     signatures = {"bleu": signature(known)} if known else {}
     return length_chart({"bleu": curves}, signatures=signatures) + "\n" if known else None
 
 
 def signature(known: Results) -> str:
-    """Of BLEU; where systems were compared, it says how often was drawn."""
-    every: list[str] = [own["bands"]["signatures"]["bleu"] for own in known.values()]
-    return max(every, key=len)
+    """Return the signature of BLEU; of compared systems it includes the number of resamplings."""
+    signatures: list[str] = [lengths["confidence_intervals"]["signatures"]["bleu"] for lengths in known.values()]
+    return max(signatures, key=len)
 
 
-def point(model: str, bucket: dict[str, Any]) -> Point:
-    """One bucket of a curve."""
-    own = Estimate(**bucket["scores"][model]["bleu"])
-    return Point(bucket["low"], bucket["high"], bucket["median_length"], bucket["sentences"], own)
+def point(model: str, bucket: dict[str, Any]) -> BucketScore:
+    """Return one bucket of a curve."""
+    estimate = Estimate(**bucket["scores"][model]["bleu"])
+    return BucketScore(bucket["low"], bucket["high"], bucket["median_length"], bucket["sentences"], estimate)
 
 
 def documents() -> list[Path]:
-    """Everything that may ask."""
+    """Return all Markdown files that may contain markers."""
     return [*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), *HERE.rglob("*.md")]
 
 
 def recipes() -> list[str]:
-    """All of them."""
+    """Return the names of all recipes."""
     return sorted(path.parent.name for path in HERE.glob("*/recipe.yaml"))
 
 
 def main() -> None:
-    """All pictures and documents."""
+    """Update all charts and documents."""
     wanted = {picture_path(recipe): drawn for recipe in recipes() if (drawn := picture(recipe))}
     wanted |= {path: filled(path.read_text(encoding="utf-8"), path) for path in documents()}
     for path, text in wanted.items():

@@ -4,13 +4,14 @@ import csv
 from pathlib import Path
 from typing import Any
 
-import numpy
+import numpy as np
 
-from softgaze.config import Config, merged, validated
-from softgaze.data import scenes, tones
-from softgaze.data.album import Album
+import tones
+from softgaze.config import Config, merge_settings, parse_config
+from softgaze.data.captions import CaptionCorpus
+from softgaze.data.corpora import scenes
 from softgaze.data.images import write_image
-from softgaze.data.readers import Pictures
+from softgaze.data.processors import ImageProcessor
 
 SMALL = {"width": 16, "layers": 1, "encoder_layers": 1, "heads": 2}
 SIDE, PATCH = 32, 4
@@ -21,17 +22,19 @@ def write_pictures(folder: Path, count: int = 12, captions: int = 2, name: str =
     (folder / "images").mkdir(parents=True, exist_ok=True)
     rows = [("image", "caption")]
     for number in range(count):
-        scene, file = scenes.scene("train", number), f"{number:03d}.png"
+        scene, file = scenes.load("train")[number], f"{number:03d}.png"
         write_image(folder / "images" / file, scenes.draw(scene, SIDE).pixels)
-        rows += [(file, f"{scenes.caption(scene).text}{'.' * extra}") for extra in range(captions)]
+        rows += [(file, f"{scene.captions['en']}{'.' * extra}") for extra in range(captions)]
     with (folder / name).open("w", newline="") as file:
         csv.writer(file).writerows(rows)
     return folder / name
 
 
-def pictures(folder: Path, **options: Any) -> Album:
+def pictures(folder: Path, **options: Any) -> CaptionCorpus:
     """The same, to train on."""
-    return Album.of(folder / "images", write_pictures(folder, **options), Pictures(SIDE, PATCH), lambda error: None)
+    return CaptionCorpus.of(
+        folder / "images", write_pictures(folder, **options), ImageProcessor(SIDE, PATCH), lambda error: None
+    )
 
 
 NAMES = ("do", "re", "mi", "fa", "sol", "la", "si", "dosi")  # letters only: SentencePiece sets digits apart
@@ -49,7 +52,7 @@ def write_melodies(folder: Path, melodies: int, split: str = "train") -> Path:
     rows = []
     for number in range(melodies):
         melody = tones.melody(split, number)
-        numpy.save(folder / f"{split}-{number}.npy", melody.frames())
+        np.save(folder / f"{split}-{number}.npy", melody.frames())
         rows.append(f"{split}-{number}.npy\t{sung(melody)}\n")
     path = folder / f"{split}.tsv"
     path.write_text("".join(rows))
@@ -64,4 +67,4 @@ def small(**sections: Any) -> Config:
         "validation": {"every": 2, "sentences": 2, "samples": 1},
         "budget": {"steps": 4},
     }
-    return validated(merged(plain, sections))
+    return parse_config(merge_settings(plain, sections))

@@ -1,6 +1,6 @@
-"""A real browser for tests of what a person sees: Debian's Chromium, without a network.
+"""A real browser for tests of pages: Debian's Chromium, without a network.
 
-A page that prints an error, or asks for anything but itself, fails its test, whatever else the test looks at.
+A test fails if its page logs an error or requests anything but itself.
 """
 
 import os
@@ -10,27 +10,28 @@ from shutil import which
 from typing import Any
 
 import pytest
-from playwright.sync_api import Browser, Page, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 ARGUMENTS = (
-    "--no-sandbox",  # in a container there is none to be had
+    "--no-sandbox",  # containers have none
     "--disable-gpu",
     "--disable-background-networking",
     "--disable-component-update",
     "--no-first-run",
 )
-OWN = ("file:", "blob:", "data:")  # what a page makes of itself
+LOCAL = ("file:", "blob:", "data:")
+TIMEOUT = 60_000  # milliseconds; generous for a busy machine
 
 Opens = Callable[..., Page]
 
 
 @pytest.fixture(scope="session")
 def chromium() -> Iterator[Browser]:
-    """Skips where there is no browser, but not in CI: there, a page nobody looked at is a failure."""
+    """Skip without a browser, but fail in CI."""
     path = next(filter(None, map(which, NAMES)), None)
     if path is None:
-        missing = f"no browser to look with (none of {', '.join(NAMES)}); on Debian: apt-get install chromium"
+        missing = f"no browser found (none of {', '.join(NAMES)}); on Debian: apt-get install chromium"
         pytest.fail(missing) if os.environ.get("CI") else pytest.skip(missing)
     with sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path=path, args=[*ARGUMENTS])
@@ -40,54 +41,54 @@ def chromium() -> Iterator[Browser]:
 
 @pytest.fixture
 def open_page(chromium: Browser, tmp_path: Path) -> Iterator[Opens]:
-    """`open_page(html, **context)` opens a text as a file, offline; complaints are raised when the test is over."""
-    complaints: list[str] = []
-    contexts = []
+    """`open_page(html, **context)` opens a text as a file, offline; problems fail the test at its end."""
+    problems: list[str] = []
+    contexts: list[BrowserContext] = []
 
-    def opened(html: str, **options: Any) -> Page:
+    def open_html(html: str, **options: Any) -> Page:
         path = tmp_path / f"page-{len(contexts)}.html"
         path.write_text(html, encoding="utf-8")
         contexts.append(chromium.new_context(offline=True, **options))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(60_000)  # of a busy machine; nothing here is about time
-        watch(page, complaints)
-        page.goto(path.as_uri())
-        return page
+        return _open(contexts[-1], path.as_uri(), problems, LOCAL)
 
-    yield opened
+    yield open_html
     for context in contexts:
         context.close()
-    assert complaints == []
+    assert problems == []
 
 
 @pytest.fixture
 def visit(chromium: Browser) -> Iterator[Opens]:
-    """`visit(url, **context)` opens a page of a server, which may ask that server and nobody else.
+    """`visit(url, **context)` opens a page that may request only its own server.
 
-    `expected` are beginnings of complaints that the test is about.
+    Problems that start with one of `expected` do not fail the test.
     """
-    complaints: list[str] = []
-    contexts = []
-    excused: list[str] = []
+    problems: list[str] = []
+    contexts: list[BrowserContext] = []
+    ignored: list[str] = []
 
-    def opened(url: str, *, expected: tuple[str, ...] = (), **options: Any) -> Page:
+    def open_url(url: str, *, expected: tuple[str, ...] = (), **options: Any) -> Page:
         contexts.append(chromium.new_context(**options))
-        page = contexts[-1].new_page()
-        page.set_default_timeout(60_000)
-        excused.extend(expected)
-        watch(page, complaints, (*OWN, url))
-        page.goto(url)
-        return page
+        ignored.extend(expected)
+        return _open(contexts[-1], url, problems, (*LOCAL, url))
 
-    yield opened
+    yield open_url
     for context in contexts:
         context.close()
-    assert [each for each in complaints if not each.startswith(tuple(excused))] == []
+    assert [problem for problem in problems if not problem.startswith(tuple(ignored))] == []
 
 
-def watch(page: Page, complaints: list[str], own: tuple[str, ...] = OWN) -> None:
-    """Keep what a page prints as an error or asks for."""
-    page.on("pageerror", lambda error: complaints.append(f"error: {error}"))
-    page.on("console", lambda said: complaints.append(f"{said.type}: {said.text}") if said.type != "log" else None)
-    page.on("dialog", lambda dialog: (complaints.append(f"dialog: {dialog.message}"), dialog.dismiss()))
-    page.on("request", lambda asked: None if asked.url.startswith(own) else complaints.append(f"request: {asked.url}"))
+def _open(context: BrowserContext, url: str, problems: list[str], allowed: tuple[str, ...]) -> Page:
+    page = context.new_page()
+    page.set_default_timeout(TIMEOUT)
+    watch(page, problems, allowed)
+    page.goto(url)
+    return page
+
+
+def watch(page: Page, problems: list[str], allowed: tuple[str, ...] = LOCAL) -> None:
+    """Record errors, dialogs and requests to other addresses."""
+    page.on("pageerror", lambda error: problems.append(f"error: {error}"))
+    page.on("console", lambda message: message.type == "log" or problems.append(f"{message.type}: {message.text}"))
+    page.on("dialog", lambda dialog: (problems.append(f"dialog: {dialog.message}"), dialog.dismiss()))
+    page.on("request", lambda sent: sent.url.startswith(allowed) or problems.append(f"request: {sent.url}"))

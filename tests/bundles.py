@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 
 from softgaze.bundle import Bundle, Description, Tokenizers, save_bundle
-from softgaze.data.detector import Detector
-from softgaze.data.tokens import Tokenizer, train_tokenizer
-from softgaze.engines.torch import TorchEngine
-from softgaze.models.base import Advance, Memory, Seq2Seq, Source, Watch, choose
+from softgaze.data.language_id import LanguageDetector
+from softgaze.data.tokenizer import Tokenizer, train_tokenizer
+from softgaze.engines.torch_engine import TorchEngine
+from softgaze.models.base import Advance, AttentionHook, Memory, Seq2Seq, Source, select_rows
 from softgaze.translator import Translator
 
 WORDS = {
@@ -44,7 +44,7 @@ def make_bundle(path: Path, **changes: Any) -> Path:
     """An untrained model of the usual shape."""
     torch.manual_seed(1)
     description, both = describe(**changes), Tokenizers(tokenizer(), tokenizer())
-    detector = Detector.train({language: lines(language) for language in WORDS})
+    detector = LanguageDetector.train({language: lines(language) for language in WORDS})
     facts = {"steps": 12_345, "scores": {"bleu": 12.5}, "left_out": None}
     save_bundle(path, description.build(both), description, both, detector, facts)
     return path
@@ -58,19 +58,21 @@ def tiny_bundle() -> Path:
     return make_bundle(directory / "tiny")
 
 
-class Place(NamedTuple):
+class AttentionSite(NamedTuple):
     """Where the copier stands."""
 
     source: Tensor  # (B, S)
     place: Tensor  # (B,)
 
     def reorder(self, index: Tensor) -> Self:
-        chosen: Self = choose(self, index)
+        chosen: Self = select_rows(self, index)
         return chosen
 
 
 class Copier(Seq2Seq):
     """Writes what it reads, END included; counts what it was given, so that tests see the batches."""
+
+    has_cross_attention = False
 
     def __init__(self, vocabulary: int) -> None:
         super().__init__()
@@ -78,20 +80,22 @@ class Copier(Seq2Seq):
         self.vocabulary, self.output = vocabulary, nn.Identity()
         self.batches: list[tuple[int, int]] = []
 
-    def encode(self, source: Source, watch: Watch | None = None) -> Memory:
+    def encode(self, source: Source, watch: AttentionHook | None = None) -> Memory:
         self.batches.append((source.values.shape[0], source.values.shape[1]))
         return Memory(source.values[..., None].float(), torch.ones(len(source.lengths), 1, 1, 1, dtype=torch.bool))
 
-    def start(self, memory: Memory) -> Place:
+    def start(self, memory: Memory) -> AttentionSite:
         ids = memory.values[..., 0].long()
-        return Place(ids, torch.zeros(len(ids), dtype=torch.long))
+        return AttentionSite(ids, torch.zeros(len(ids), dtype=torch.long))
 
-    def advance(self, tokens: Tensor, state: Any, watch: Watch | None = None, *, need_weights: bool = False) -> Advance:
+    def advance(
+        self, tokens: Tensor, state: Any, watch: AttentionHook | None = None, *, need_weights: bool = False
+    ) -> Advance:
         places = (state.place[:, None] + torch.arange(tokens.shape[1])).clamp(max=state.source.shape[1] - 1)
         wanted = state.source.gather(1, places)
         features = 20.0 * nn.functional.one_hot(wanted, self.vocabulary).float()
         weights = torch.zeros(len(wanted), 0, tokens.shape[1], state.source.shape[1])
-        return Advance(features, Place(state.source, state.place + tokens.shape[1]), weights)
+        return Advance(features, AttentionSite(state.source, state.place + tokens.shape[1]), weights)
 
 
 def copier(path: Path, **changes: Any) -> Translator:

@@ -1,6 +1,6 @@
-"""What every model must pass, whatever its family.
+"""The checks that every model family must pass.
 
-A new model gets all of it in ten lines: one `Case` in `SMALL`, and in its test file
+A new model gets all of them in ten lines: one `Case` in `SMALL`, and in its test file
 
     CASES = {"plain": checks.SMALL["mine"], "wide": checks.SMALL["mine"].but(width=16)}
 
@@ -29,7 +29,7 @@ from torch.export import Dim, export
 from torch.utils import _pytree as pytree
 
 from softgaze.attention import causal_mask, padding_mask
-from softgaze.models import MODELS, Memory, Place, Seq2Seq, Source, Step, build
+from softgaze.models import MODELS, AttentionSite, Memory, Seq2Seq, Source, Step, build_model
 
 VOCABULARY = 11
 quick = settings(max_examples=4, deadline=None, derandomize=True, database=None)
@@ -37,7 +37,7 @@ thorough = settings(quick, max_examples=30)  # for what takes a millisecond
 
 
 def same(actual: Tensor, expected: Tensor, within: float = 1e-10) -> None:
-    """One shape, one dtype, no NaN, and no number further apart than `within`."""
+    """Assert equal shape and dtype, no NaN, and a difference of at most `within`."""
     torch.testing.assert_close(actual, expected, rtol=0, atol=within)
 
 
@@ -49,12 +49,12 @@ def same_tree(actual: Any, expected: Any) -> None:
 
 
 def normal(*shape: int, seed: int = 0) -> Tensor:
-    """float64 of its own seed, so that no test depends on those before it."""
+    """Draw float64 numbers from a seed, so that tests are independent."""
     return torch.randn(shape, dtype=torch.float64, generator=torch.Generator().manual_seed(seed))
 
 
 def randomize(module: nn.Module, seed: int = 0) -> nn.Module:
-    """Every parameter drawn anew, biases and norms too: a forgotten bias shows only where it is not zero."""
+    """Redraw every parameter, biases and norms too: a forgotten bias shows only where it is not zero."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for parameter in module.parameters():
@@ -64,12 +64,12 @@ def randomize(module: nn.Module, seed: int = 0) -> nn.Module:
 
 @dataclass(frozen=True)
 class Case:
-    """One configuration of one model, and what to expect of it."""
+    """One configuration of one model, and the expectations of the checks."""
 
     arch: str
     options: Mapping[str, Any]
     attentions: Mapping[str, int] = field(default_factory=dict)  # kind -> how many layers have it
-    memory_is_a_set: bool = True  # cross-attention goes by content; location scores and windows go by place
+    memory_is_a_set: bool = True  # False for location scores and windows, which depend on positions
     sums_to_one: bool = True  # local-p multiplies by a Gaussian after the softmax; local-m may leave the sentence
 
     def but(self, **options: Any) -> "Case":
@@ -79,13 +79,13 @@ class Case:
 
     def make(self, seed: int = 0) -> Seq2Seq:
         """A fresh float32 model with random weights."""
-        model = build(self.arch, source_vocabulary=VOCABULARY, **self.options)
+        model = build_model(self.arch, source_vocabulary=VOCABULARY, **self.options)
         return randomize(model, seed).eval()
 
     def batch(self, lengths: list[int], target_length: int) -> "Batch":
-        """Of random ids or, for a model that reads those, of vectors."""
+        """Random token ids or, for a model that reads features, vectors."""
         batch = batch_of(lengths, target_length)
-        if not MODELS[self.arch].reads_vectors:
+        if not MODELS[self.arch].reads_features:
             return batch
         return batch._replace(source=Source(VECTORS[batch.source.values], batch.source.lengths))
 
@@ -96,7 +96,7 @@ class Case:
 
     @cached_property
     def model(self) -> Seq2Seq:
-        """The float64 model most checks share; they leave it as it is."""
+        """The float64 model that checks share and never change."""
         return self.make().double()
 
 
@@ -132,8 +132,8 @@ def batch_of(lengths: list[int], target_length: int, seed: int = 0) -> Batch:
 
 
 RAGGED = batch_of([5, 1, 3], 4)
-VECTORS = normal(VOCABULARY, VOCABULARY, seed=5).float()  # an item for each id
-TEXT = [arch for arch, model in MODELS.items() if not model.reads_vectors]
+VECTORS = normal(VOCABULARY, VOCABULARY, seed=5).float()  # one item per id
+TEXT = [arch for arch, model in MODELS.items() if not model.reads_features]
 source_lengths, target_lengths = st.lists(st.integers(1, 5), min_size=1, max_size=3), st.integers(1, 4)
 
 
@@ -146,20 +146,20 @@ def for_any_batch(check: Callable[[Case, Batch], None]) -> Callable[[Case], None
         @example([1], 1)
         @example([5, 1, 3], 4)
         @given(source_lengths, target_lengths)
-        def each(lengths: list[int], target_length: int) -> None:
+        def run_once(lengths: list[int], target_length: int) -> None:
             with torch.no_grad():
                 check(case, case.batch(lengths, target_length))
 
-        each()
+        run_once()
 
     return run
 
 
-def steps(model: Seq2Seq, batch: Batch, watch: Any = None) -> Iterator[Step]:
+def steps(model: Seq2Seq, batch: Batch, hook: Any = None) -> Iterator[Step]:
     """The target read token by token."""
-    state = model.start(model.encode(batch.source, watch))
+    state = model.start(model.encode(batch.source, hook))
     for token in batch.target.unbind(1):
-        step = model.step(token, state, watch)
+        step = model.step(token, state, hook)
         yield step
         state = step.state
 
@@ -188,7 +188,7 @@ def chunks_equal_the_parallel_pass(case: Case, batch: Batch) -> None:
 
 @for_any_batch
 def padding_changes_nothing(case: Case, batch: Batch) -> None:
-    """Neither how much there is of it nor which ids stand in it, nor the other sentences of the batch."""
+    """Neither its amount nor the ids in it change anything, nor do the other sentences of the batch."""
     (values, lengths), logits = batch.source, case.model(*batch)
     wide = torch.cat([values, torch.zeros_like(values)], 1)
     real = padding_mask(lengths, wide.shape[1])[:, 0, 0].view(*wide.shape[:2], *[1] * (wide.ndim - 2))
@@ -214,14 +214,14 @@ def reordering_before_or_after_a_step_is_the_same(case: Case, batch: Batch) -> N
 
 @for_any_batch
 def rows_may_share_a_memory(case: Case, batch: Batch) -> None:
-    """A memory kept once for three rows says the same as one for every row, while rows change places and leave."""
+    """A memory stored once for three rows equals one per row, while rows are permuted and dropped."""
     state = case.model.start(case.model.encode(batch.source))
     beams = torch.arange(len(batch.target))[:, None].expand(-1, 3)
     for token in batch.target[0]:
         shared, apart = state.reorder(beams), state.reorder(beams.flatten())
         tokens = (token + torch.arange(beams.numel())) % VOCABULARY
-        for watch in (None, Recorder()):
-            one, other = (case.model.step(tokens, each, watch) for each in (shared, apart))
+        for hook in (None, Recorder()):
+            one, other = (case.model.step(tokens, each, hook) for each in (shared, apart))
             same(one.logits, other.logits)
             same(one.weights, other.weights)
         same(case.model.step(tokens, shared, need_weights=False).logits, other.logits)
@@ -240,38 +240,38 @@ def the_future_never_leaks(case: Case, batch: Batch) -> None:
         return inputs[0]
 
     probe = torch.linspace(-1, 1, VOCABULARY, dtype=memory.values.dtype)
-    embedding = getattr(case.model, "writer", case.model).target_embedding
+    embedding = (case.model.decoder if case.arch == "captioner" else case.model).target_embedding
     with torch.enable_grad(), embedding.register_forward_hook(cut):
         logits = case.model.output(case.model.decode(memory, batch.target))
-        outputs = (logits @ probe).sum(0).unbind()  # one number for each target place
-    for place, seen in enumerate(outputs):
-        (gradient,) = torch.autograd.grad(seen, inputs[0], retain_graph=True)
-        assert not gradient[:, place + 1 :].any()
-        assert gradient[:, place].any(-1).all()
+        outputs = (logits @ probe).sum(0).unbind()  # one number per target position
+    for position, output in enumerate(outputs):
+        (gradient,) = torch.autograd.grad(output, inputs[0], retain_graph=True)
+        assert not gradient[:, position + 1 :].any()
+        assert gradient[:, position].any(-1).all()
 
 
 # --- attention --------------------------------------------------------------------------------------------------
 
 
 class Recorder:
-    """A watch that keeps what it is shown, and replaces the weights of one kind of attention if asked to."""
+    """A hook that records attention weights, and replaces those of one site if requested."""
 
     def __init__(self, replaced: tuple[str, int] | None = None) -> None:
         self.seen: dict[tuple[str, int], list[tuple[int, Tensor, Tensor]]] = {}
         self.replaced = replaced
 
-    def __call__(self, place: Place, weights: Tensor, values: Tensor) -> Tensor:
-        key = (place.kind, place.layer)
-        self.seen.setdefault(key, []).append((place.first, weights, values))
+    def __call__(self, site: AttentionSite, weights: Tensor, values: Tensor) -> Tensor:
+        key = (site.kind, site.layer)
+        self.seen.setdefault(key, []).append((site.step, weights, values))
         return torch.eye(weights.shape[-1]).to(weights)[0].expand_as(weights) if key == self.replaced else weights
 
 
-def expected_places(case: Case) -> list[tuple[str, int]]:
+def expected_sites(case: Case) -> list[tuple[str, int]]:
     return [(kind, layer) for kind, layers in case.attentions.items() for layer in range(layers)]
 
 
-def may_look(kind: str, weights: Tensor, lengths: Tensor) -> Tensor:
-    """Where this attention may look at all."""
+def allowed(kind: str, weights: Tensor, lengths: Tensor) -> Tensor:
+    """The mask of this kind of attention."""
     queries, keys = weights.shape[-2:]
     return causal_mask(queries, keys) if kind == "decoder" else padding_mask(lengths, keys)
 
@@ -279,13 +279,13 @@ def may_look(kind: str, weights: Tensor, lengths: Tensor) -> Tensor:
 @for_any_batch
 def weights_are_weights(case: Case, batch: Batch) -> None:
     """Not negative, 0 where masked, and of sum 1 (at most 1 for windows: see `Case.sums_to_one`)."""
-    watch = Recorder()
-    case.model(*batch, watch)
-    shown = [(kind, weights) for (kind, _), looks in watch.seen.items() for _, weights, _ in looks]
+    hook = Recorder()
+    case.model(*batch, hook)
+    shown = [(kind, weights) for (kind, _), calls in hook.seen.items() for _, weights, _ in calls]
     shown += [("cross", step.weights[:, :, None]) for step in steps(case.model, batch)]
     for kind, weights in shown:
         assert (weights >= 0).all()
-        assert not weights.masked_fill(may_look(kind, weights, batch.source.lengths), 0).any()
+        assert not weights.masked_fill(allowed(kind, weights, batch.source.lengths), 0).any()
         sums = weights.sum(-1)
         assert (sums <= 1 + 1e-12).all()
         if case.sums_to_one:
@@ -293,7 +293,7 @@ def weights_are_weights(case: Case, batch: Batch) -> None:
 
 
 @for_any_batch
-def a_watch_sees_every_attention(case: Case, batch: Batch) -> None:
+def a_hook_sees_every_attention(case: Case, batch: Batch) -> None:
     """Kinds, layers, shapes and first rows, in parallel and step by step."""
     lengths = {
         "encoder": batch.source.values.shape[1],
@@ -303,44 +303,44 @@ def a_watch_sees_every_attention(case: Case, batch: Batch) -> None:
     parallel, stepping = Recorder(), Recorder()
     case.model(*batch, parallel)
     assert [*steps(case.model, batch, stepping)]
-    for watch in (parallel, stepping):
-        assert sorted(watch.seen) == sorted(expected_places(case))
-        for (kind, _), looks in watch.seen.items():
+    for hook in (parallel, stepping):
+        assert sorted(hook.seen) == sorted(expected_sites(case))
+        for (kind, _), calls in hook.seen.items():
             read = 0
-            for first, weights, seen in looks:
+            for first, weights, seen in calls:
                 assert first == read
                 read += weights.shape[2]
                 keys = read if kind == "decoder" else lengths["encoder"]
                 assert weights.shape[:2] == seen.shape[:2] == (len(batch.target), case.options.get("heads", 1))
                 assert weights.shape[3] == seen.shape[2] == keys
             assert read == lengths[kind]
-    for place in (place for place in expected_places(case) if place[0] == "cross"):
-        by_step, at_once = (torch.cat([look[1] for look in watch.seen[place]], 2) for watch in (stepping, parallel))
+    for site in (site for site in expected_sites(case) if site[0] == "cross"):
+        by_step, at_once = (torch.cat([call[1] for call in hook.seen[site]], 2) for hook in (stepping, parallel))
         same(by_step, at_once)
 
 
 @for_any_batch
-def a_watch_that_changes_nothing_changes_nothing(case: Case, batch: Batch) -> None:
-    watch = Recorder()
-    same(case.model(*batch, watch), case.model(*batch))
-    for watched, plain in zip(steps(case.model, batch, watch), steps(case.model, batch), strict=True):
-        same(watched.logits, plain.logits)
-        same(watched.weights, plain.weights)
+def a_hook_that_changes_nothing_changes_nothing(case: Case, batch: Batch) -> None:
+    hook = Recorder()
+    same(case.model(*batch, hook), case.model(*batch))
+    for hooked, plain in zip(steps(case.model, batch, hook), steps(case.model, batch), strict=True):
+        same(hooked.logits, plain.logits)
+        same(hooked.weights, plain.weights)
 
 
 @torch.no_grad()
-def a_watch_can_replace_weights(case: Case) -> None:
+def a_hook_can_replace_weights(case: Case) -> None:
     """Each attention by itself, in both modes alike."""
     logits = case.model(*case.ragged)
-    for place in expected_places(case):
-        watch = Recorder(place)
-        changed = case.model(*case.ragged, watch)
-        assert (changed - logits).abs().max() > 1e-4, place
-        same(torch.stack([step.logits for step in steps(case.model, case.ragged, watch)], 1), changed)
+    for site in expected_sites(case):
+        hook = Recorder(site)
+        changed = case.model(*case.ragged, hook)
+        assert (changed - logits).abs().max() > 1e-4, site
+        same(torch.stack([step.logits for step in steps(case.model, case.ragged, hook)], 1), changed)
 
 
 @for_any_batch
-def looking_nowhere_gives_zeros_and_no_nan(case: Case, batch: Batch) -> None:
+def a_query_without_keys_gives_zeros_and_no_nan(case: Case, batch: Batch) -> None:
     """A memory whose mask hides everything from row 0: finite logits and gradients, weights of 0."""
     memory = case.model.encode(batch.source)
     mask = memory.mask.clone()
@@ -465,8 +465,8 @@ FOR_ALL = (
     reordering_before_or_after_a_step_is_the_same,
     rows_may_share_a_memory,
     the_future_never_leaks,
-    a_watch_sees_every_attention,
-    looking_nowhere_gives_zeros_and_no_nan,
+    a_hook_sees_every_attention,
+    a_query_without_keys_gives_zeros_and_no_nan,
     saving_and_loading_gives_the_same_bits,
     autocast_to_bfloat16_works,
     dropout_is_for_training_only,
@@ -474,7 +474,7 @@ FOR_ALL = (
 )
 FOR_ATTENTIVE = (
     weights_are_weights,
-    a_watch_that_changes_nothing_changes_nothing,
-    a_watch_can_replace_weights,
+    a_hook_that_changes_nothing_changes_nothing,
+    a_hook_can_replace_weights,
     the_memory_is_a_set,
 )

@@ -1,4 +1,4 @@
-"""A Ray of the tests' own, started once."""
+"""A local Ray for the tests, started once."""
 
 import os
 from importlib.util import find_spec
@@ -8,13 +8,13 @@ import pytest
 
 @pytest.fixture(scope="session")
 def ray():
-    """As `translate --on ray` starts one: on loopback, with a CPU more than there are."""
+    """Start Ray as `translate --on ray` does: on loopback, with one CPU more than there are."""
     if find_spec("ray") is None:
         pytest.skip("needs softgaze[scale]")
-    from softgaze.scale.on_ray import joined
+    from softgaze.scale.ray_translate import ray_cluster
 
     before = dict(os.environ)
-    with joined(None):
+    with ray_cluster(None):
         import ray
 
         yield ray

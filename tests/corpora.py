@@ -4,7 +4,7 @@ import random
 from pathlib import Path
 from typing import Any
 
-from softgaze.config import Config, merged, validated
+from softgaze.config import Config, merge_settings, parse_config
 from softgaze.data.corpus import Corpus
 
 DICTIONARY = {
@@ -54,4 +54,4 @@ def small(arch: str = "transformer", **sections: Any) -> Config:
         "validation": {"every": 4, "sentences": 4, "samples": 1},
         "budget": {"steps": 8},
     }
-    return validated(merged(plain, sections))
+    return parse_config(merge_settings(plain, sections))

@@ -1,15 +1,15 @@
-"""Attention made by hand: random maps of any shape, with words, subwords and more than one part."""
+"""Random attention maps with words, subwords and two parts."""
 
-import numpy
+import numpy as np
 
-from softgaze.gaze import Attention, Recording, View
-from softgaze.gaze.recording import Part, Stack
-from softgaze.gaze.words import Side
+from softgaze.explain import Attention, Recording, View
+from softgaze.explain.recording import AttentionStack, PartAttention
+from softgaze.explain.word_spans import TokenizedText
 
-# Two sentences read and written in two parts: (pieces of the source, pieces of the output) of each.
+# (source tokens, target tokens) of each part.
 SOURCE = "the dog sleeps 학교에"
 TARGET = "개가 자요 school"
-PIECES = (
+TOKENS = (
     (["▁the", "▁do", "g"], ["▁개", "가", "▁자", "요"]),
     (["▁sleeps", "▁", "<0xED>", "<0x95>", "<0x99>", "교에"], ["▁school"]),
 )
@@ -17,23 +17,23 @@ PIECES = (
 
 def random_stack(dice, queries, keys, layers=3, heads=2, causal=False):
     """(L, H, Q, K) of rows that sum to 1."""
-    weights = dice.dirichlet(numpy.ones(keys), (layers, heads, queries))
+    weights = dice.dirichlet(np.ones(keys), (layers, heads, queries))
     if causal:
-        weights = numpy.tril(weights) + 1e-9 * numpy.eye(queries, keys)
+        weights = np.tril(weights) + 1e-9 * np.eye(queries, keys)
         weights /= weights.sum(-1, keepdims=True)
     norms = dice.uniform(0.5, 2, (layers, heads, keys))
-    return Stack(weights.astype(numpy.float32), norms.astype(numpy.float32))
+    return AttentionStack(weights.astype(np.float32), norms.astype(np.float32))
 
 
-def random_recording(pieces=PIECES, source=SOURCE, target=TARGET, seed=0):
-    dice = numpy.random.default_rng(seed)
+def random_recording(tokens=TOKENS, source=SOURCE, target=TARGET, seed=0):
+    dice = np.random.default_rng(seed)
     parts = []
-    for read, written in pieces:
-        rows, columns = len(written) + 1, len(read) + 1
+    for source_tokens, target_tokens in tokens:
+        rows, columns = len(target_tokens) + 1, len(source_tokens) + 1
         cross, encoder = random_stack(dice, rows, columns), random_stack(dice, columns, columns)
-        parts.append(Part(cross, encoder, random_stack(dice, rows, rows, causal=True)))
-    sides = Side.of(source, [read for read, _ in pieces]), Side.of(target, [written for _, written in pieces])
-    return Recording(*sides, tuple(parts))
+        parts.append(PartAttention(cross, encoder, random_stack(dice, rows, rows, causal=True)))
+    texts = (TokenizedText.of(text, [part[side] for part in tokens]) for side, text in enumerate((source, target)))
+    return Recording(*texts, tuple(parts))
 
 
 def random_attention(seed=0, **view):

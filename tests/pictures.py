@@ -1,4 +1,4 @@
-"""Attention over pictures made by hand, looking where the things of scenes are, and captioners that learnt nothing."""
+"""Attention over images of scenes, and untrained captioners."""
 
 import atexit
 import shutil
@@ -6,58 +6,56 @@ import tempfile
 from functools import cache
 from pathlib import Path
 
-import numpy
+import numpy as np
 import torch
 
 from bundles import lines, tokenizer
 from softgaze.bundle import Description, Tokenizers, save_bundle
 from softgaze.data.boxes import Box, coverage
-from softgaze.data.detector import Detector
-from softgaze.data.images import WHOLE, Size, encode_image, write_image
-from softgaze.data.photo import Photo
-from softgaze.data.readers import Features, Pictures
-from softgaze.data.scenes import caption, draw, scene
-from softgaze.gaze import Attention
-from softgaze.gaze.words import END_MARK
+from softgaze.data.corpora.scenes import draw, load
+from softgaze.data.images import FULL_IMAGE, ImageSize, Photo, encode_image, write_image
+from softgaze.data.language_id import LanguageDetector
+from softgaze.data.processors import FeatureProcessor, ImageProcessor
+from softgaze.explain import Attention
+from softgaze.explain.word_spans import EOS_MARK
 
 
-def looking_at_scene(number=3, side=64, grid=(8, 8), stray=0.15, crop=WHOLE, split="test"):
-    """A caption of a scene whose every word looks at the thing it belongs to, and a little everywhere."""
-    picture = scene(split, number)
-    drawing, text = draw(picture, side), caption(picture)
-    words = [*text.text.split(), END_MARK]
-    photo = Photo(*encode_image(drawing.pixels), Size(side, side), crop)
-    dice = numpy.random.default_rng(number)
-    weights = stray * dice.dirichlet(numpy.ones(grid[0] * grid[1]), len(words))
-    for place in range(len(words)):
-        thing = min(sum(noun < place for noun in text.nouns), len(drawing.boxes) - 1)
-        weights[place] += (1 - stray) * inside(photo.to_grid(drawing.boxes[thing]), grid)
-    chances = dice.uniform(0.5, 1, len(words))
-    return Attention.of(None, words, weights, grid=grid, photo=photo, chances=chances)
+def scene_attention(number=3, side=64, grid=(8, 8), noise=0.15, crop=FULL_IMAGE, split="test"):
+    """A caption of a scene; each word attends to its object, with a share of `noise` elsewhere."""
+    scene = load(split)[number]
+    drawing = draw(scene, side)
+    words = [*scene.captions["en"].split(), EOS_MARK]
+    photo = Photo(*encode_image(drawing.pixels), ImageSize(side, side), crop)
+    rng = np.random.default_rng(number)
+    weights = noise * rng.dirichlet(np.ones(grid[0] * grid[1]), len(words))
+    for position in range(len(words)):
+        index = min(sum(noun < position for noun in scene.nouns()), len(drawing.boxes) - 1)
+        weights[position] += (1 - noise) * uniform_inside(photo.to_grid(drawing.boxes[index]), grid)
+    probs = rng.uniform(0.5, 1, len(words))
+    return Attention.of(None, words, weights, grid=grid, photo=photo, token_probs=probs)
 
 
-def inside(box: Box, grid):
-    """An even look at a box, or at everything if nothing of it was seen."""
+def uniform_inside(box: Box, grid):
+    """Uniform attention inside a box, or everywhere if the box is outside the grid."""
     covered = coverage([box], *grid).ravel()
-    return covered / covered.sum() if covered.sum() else numpy.full(len(covered), 1 / len(covered))
+    return covered / covered.sum() if covered.sum() else np.full(len(covered), 1 / len(covered))
 
 
-def random_tiles(words=("a", "dog", END_MARK), grid=(3, 4), layers=1, heads=1, seed=0, **options):
-    """Any look at a grid."""
-    dice = numpy.random.default_rng(seed)
-    weights = dice.dirichlet(numpy.ones(grid[0] * grid[1]), (layers, heads, len(words)))
+def random_image_attention(words=("a", "dog", EOS_MARK), grid=(3, 4), layers=1, heads=1, seed=0, **options):
+    rng = np.random.default_rng(seed)
+    weights = rng.dirichlet(np.ones(grid[0] * grid[1]), (layers, heads, len(words)))
     return Attention.of(None, words, weights, grid=grid, **options)
 
 
-# --- models that have learnt nothing ----------------------------------------------------------------------------
+# --- untrained models ----------------------------------------------------------------------------
 
 SMALL = {"width": 16, "layers": 1, "encoder_layers": 1, "heads": 2}
-SEEN = Pictures(32, 8)
-HEARD = Features(6)
+IMAGES = ImageProcessor(32, 8)
+FEATURES = FeatureProcessor(6)
 
 
-def make_captioner(path, reader=SEEN, decoder="rnn", encoder="cnn", **more):
-    """A captioner of pictures in 4×4 cells, or of frames."""
+def make_captioner(path, processor=IMAGES, decoder="rnn", encoder="cnn", **more):
+    """A captioner of images in 4×4 cells, or of feature frames."""
     torch.manual_seed(1)
     options = {**SMALL, "decoder": decoder, "encoder": encoder, **more}
     description = Description(
@@ -65,24 +63,25 @@ def make_captioner(path, reader=SEEN, decoder="rnn", encoder="cnn", **more):
         size="tiny",
         options=options,
         max_length=12,
-        source_language=reader.kind,
+        source_language=processor.kind,
         target_language="en",
     )
-    both = Tokenizers(reader, tokenizer())
-    save_bundle(path, description.build(both), description, both, Detector.train({"en": lines("en")}), {})
+    tokenizers = Tokenizers(processor, tokenizer())
+    detector = LanguageDetector.train({"en": lines("en")})
+    save_bundle(path, description.build(tokenizers), description, tokenizers, detector, {})
     return path
 
 
 @cache
-def picture_bundle():
-    """For all tests to read, not to be changed; removed when they are done."""
+def image_bundle():
+    """Shared by all tests, which must not change it; removed at exit."""
     return make_captioner(temporary() / "pictures", decoder="transformer")
 
 
 @cache
 def feature_bundle():
-    """The same of frames."""
-    return make_captioner(temporary() / "features", HEARD, encoder="frames")
+    """The same for feature frames."""
+    return make_captioner(temporary() / "features", FEATURES, encoder="frames")
 
 
 def temporary():
@@ -92,9 +91,9 @@ def temporary():
 
 
 def write_scenes(folder, count=3, side=48):
-    """Pictures of the first scenes of the test set; their paths."""
+    """Write the first scenes of the test set as images."""
     folder.mkdir(exist_ok=True)
     paths = [folder / f"{number}.png" for number in range(count)]
     for number, path in enumerate(paths):
-        write_image(path, draw(scene("test", number), side).pixels)
+        write_image(path, draw(load("test")[number], side).pixels)
     return paths

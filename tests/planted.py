@@ -1,74 +1,78 @@
-"""A model whose reasons are known: what a source word does to an output word is written in a table."""
+"""A model with known reasons: a table gives the effect of each source word on each output word."""
 
 from typing import Any, NamedTuple, Self
 
-import numpy
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from softgaze.attention import attend, padding_mask
-from softgaze.gaze.passages import Passage
-from softgaze.models.base import Advance, Memory, Seq2Seq, Source, Watch, choose, look_at
+from softgaze.explain.scoring import TokenizedPair
+from softgaze.models.base import Advance, AttentionHook, Memory, Seq2Seq, Source, hook_for, select_rows
 
 STRENGTH = 0.5
 
 
-class Where(NamedTuple):
-    """Where the planted model stands."""
-
+class PlantedState(NamedTuple):
     source: Tensor  # (B, S)
     mask: Tensor
-    place: Tensor  # (B,)
+    position: Tensor  # (B,)
 
     def reorder(self, index: Tensor) -> Self:
-        chosen: Self = choose(self, index)
+        chosen: Self = select_rows(self, index)
         return chosen
 
 
 class Planted(Seq2Seq):
-    """Writes `target`; its step t gains logit in proportion to table[t, s] for each source token s that is there.
+    """Generates `target`; the logit of step t grows with table[t, s] for each source token s.
 
-    Two layers of two heads look; only `honest` (layer, head) looks where the table says, one step `late` if asked to.
-    The others look where it says the opposite.
+    Of two layers with two heads only `faithful` (layer, head) attends as in the table, one step late with `late`; the
+    others attend to the opposite.
     """
 
-    def __init__(self, passage: Passage, vocabulary: int, honest=(1, 0), late=False, seed=0) -> None:
+    def __init__(self, pair: TokenizedPair, vocabulary: int, faithful=(1, 0), late=False, seed=0) -> None:
         super().__init__()
-        [spoken] = passage.parts
-        self.vocabulary, self.honest, self.late, self.output = vocabulary, honest, late, nn.Identity()
-        self.target = [*spoken.target, 0]
-        dice = numpy.random.default_rng(seed)
-        table = numpy.zeros((len(self.target) + 1, vocabulary))  # by what each source token is, wherever it stands
+        [ids] = pair.parts
+        self.vocabulary, self.faithful, self.late, self.output = vocabulary, faithful, late, nn.Identity()
+        self.target = [*ids.target, 0]
+        dice = np.random.default_rng(seed)
+        table = np.zeros((len(self.target) + 1, vocabulary))  # by source token, at any position
         table[:] = dice.uniform(0.1, 1, table.shape)
         self.table = torch.tensor(table, dtype=torch.float32)
         self.eval()
 
-    def encode(self, source: Source, watch: Watch | None = None) -> Memory:
+    @property
+    def cross_attention_shape(self) -> tuple[int, int]:
+        return 2, 2
+
+    def encode(self, source: Source, hook: AttentionHook | None = None) -> Memory:
         return Memory(source.values[..., None].float(), padding_mask(source.lengths, source.values.shape[1]))
 
-    def start(self, memory: Memory) -> Where:
+    def start(self, memory: Memory) -> PlantedState:
         ids = memory.values[..., 0].long()
-        return Where(ids, memory.mask, torch.zeros(len(ids), dtype=torch.long))
+        return PlantedState(ids, memory.mask, torch.zeros(len(ids), dtype=torch.long))
 
-    def advance(self, tokens: Tensor, state: Any, watch: Watch | None = None, *, need_weights: bool = False) -> Advance:
-        steps = (int(state.place[0]) + torch.arange(tokens.shape[1])).clamp(max=len(self.target) - 1)
-        matters = self.strength(state, steps)  # (B, T, S)
+    def advance(
+        self, tokens: Tensor, state: Any, hook: AttentionHook | None = None, *, need_weights: bool = False
+    ) -> Advance:
+        steps = (int(state.position[0]) + torch.arange(tokens.shape[1])).clamp(max=len(self.target) - 1)
+        effect = self.strength(state, steps)  # (B, T, S)
         for layer in range(2):
-            shown = torch.stack([self.shown(state, steps, (layer, head)) for head in range(2)], 1)  # (B, H, T, S)
-            ones = torch.ones(*shown.shape[:2], shown.shape[-1], 1)
-            look = look_at(watch, "cross", layer, int(state.place[0]))
-            attend(shown.log(), ones, ones, state.mask, score=lambda query, keys: query, look=look)
-        features = torch.zeros(*matters.shape[:2], self.vocabulary)
+            weights = torch.stack([self.weights(state, steps, (layer, head)) for head in range(2)], 1)  # (B, H, T, S)
+            ones = torch.ones(*weights.shape[:2], weights.shape[-1], 1)
+            weights_hook = hook_for(hook, "cross", layer, int(state.position[0]))
+            attend(weights.log(), ones, ones, state.mask, score=lambda query, keys: query, hook=weights_hook)
+        features = torch.zeros(*effect.shape[:2], self.vocabulary)
         features.scatter_(
-            2, torch.tensor(self.target)[steps].expand(len(tokens), -1)[..., None], matters.sum(-1)[..., None]
+            2, torch.tensor(self.target)[steps].expand(len(tokens), -1)[..., None], effect.sum(-1)[..., None]
         )
-        return Advance(features, state._replace(place=state.place + tokens.shape[1]), None)
+        return Advance(features, state._replace(position=state.position + tokens.shape[1]), None)
 
-    def strength(self, state: Where, steps: Tensor) -> Tensor:
+    def strength(self, state: PlantedState, steps: Tensor) -> Tensor:
         """(B, T, S), 0 on padding."""
         return STRENGTH * self.table[steps][:, state.source].transpose(0, 1) * state.mask[:, 0]
 
-    def shown(self, state: Where, steps: Tensor, place: tuple[int, int]) -> Tensor:
-        """What one head says it looks at, unnormalised."""
-        said = self.table[(steps - int(self.late)).clamp(min=0)][:, state.source].transpose(0, 1)  # (B, T, S)
-        return said if place == self.honest else (1.2 - said) ** 4
+    def weights(self, state: PlantedState, steps: Tensor, head: tuple[int, int]) -> Tensor:
+        """The unnormalised weights of one head."""
+        table = self.table[(steps - int(self.late)).clamp(min=0)][:, state.source].transpose(0, 1)  # (B, T, S)
+        return table if head == self.faithful else (1.2 - table) ** 4

@@ -1,4 +1,4 @@
-"""A trainer on a few lines, whose text is prepared once for all tests, and a listener that keeps what it hears."""
+"""A trainer on a few lines, whose text is preprocessed once for all tests, and a callback that records events."""
 
 import atexit
 import shutil
@@ -12,17 +12,17 @@ import torch
 
 from corpora import corpus, small
 from softgaze.config import Config, resolve
-from softgaze.training import loop as loop_module
-from softgaze.training.launch import make_trainer
-from softgaze.training.listeners import Listener, Update, Validation
-from softgaze.training.loop import Trainer
-from softgaze.training.prepare import Prepared, prepare
-from softgaze.training.run import RunDirectory
-from softgaze.training.signals import Stop
+from softgaze.training import trainer as trainer_module
+from softgaze.training.callbacks import Callback, Update, Validation
+from softgaze.training.preprocess import PreprocessedData, preprocess
+from softgaze.training.run_directory import RunDirectory
+from softgaze.training.signals import StopRequest
+from softgaze.training.train import make_trainer
+from softgaze.training.trainer import Trainer
 
 
-class Notes(Listener):
-    """Keeps what it hears."""
+class EventLog(Callback):
+    """Records updates, validations and messages."""
 
     def __init__(self) -> None:
         self.updates: list[Update] = []
@@ -33,61 +33,61 @@ class Notes(Listener):
     def steps(self) -> list[int]:
         return [update.step for update in self.updates]
 
-    def updated(self, update: Update, share: float | None) -> None:
+    def on_update(self, update: Update, share: float | None) -> None:
         self.updates.append(update)
 
-    def validated(self, validation: Validation) -> None:
+    def on_validation(self, validation: Validation) -> None:
         self.validations.append(validation)
 
-    def said(self, message: str) -> None:
+    def on_message(self, message: str) -> None:
         self.messages.append(message)
 
 
 @cache
-def prepared() -> Prepared:
-    """Sixty pairs, not to be changed; removed when all tests are done."""
+def preprocessed() -> PreprocessedData:
+    """Sixty pairs, not to be changed; removed after all tests."""
     directory = Path(tempfile.mkdtemp(prefix="softgaze-tests-"))
     atexit.register(shutil.rmtree, directory, ignore_errors=True)
     config = small()
-    return prepare(directory / "encoded", corpus(directory), None, config.data, config.training.seed)
+    return preprocess(directory / "encoded", corpus(directory), None, config.data, config.training.seed)
 
 
-def trainer(path: Path, config: Config | None = None, listener: Listener = Listener()) -> Trainer:
-    """As `train` makes it, about to resume."""
+def trainer(path: Path, config: Config | None = None, callback: Callback = Callback()) -> Trainer:
+    """Return a trainer as `train` makes it, before it resumes."""
     config = resolve(config or small())
     path.mkdir(exist_ok=True)
     run = RunDirectory(path)
     run.prepare(config, fresh=False)
-    return make_trainer(run, config, prepared(), torch.device("cpu"), listener)
+    return make_trainer(run, config, preprocessed(), torch.device("cpu"), callback)
 
 
 def complete(trainer: Trainer) -> dict[str, Any]:
-    """From where it stands to the end."""
+    """Resume and train to the end."""
     trainer.resume()
-    assert trainer.train(Stop())
+    assert trainer.train(StopRequest())
     return trainer.finish()
 
 
 def script_scores(monkeypatch: pytest.MonkeyPatch, *bleu: float) -> None:
-    """Validations find these, one after the other, and then the last for ever; nothing is translated."""
-    left = list(bleu)
+    """Make validations return these BLEU scores in order, then the last forever, without translating."""
+    remaining = list(bleu)
 
-    def quality(*arguments: Any) -> tuple[dict[str, float], tuple[()]]:
-        found = left.pop(0) if len(left) > 1 else left[0]
-        return {"loss": 1.0, "bleu": found, "chrf": found}, ()
+    def validate(*arguments: Any) -> tuple[dict[str, float], tuple[()]]:
+        score = remaining.pop(0) if len(remaining) > 1 else remaining[0]
+        return {"loss": 1.0, "bleu": score, "chrf": score}, ()
 
-    monkeypatch.setattr(loop_module, "quality", quality)
+    monkeypatch.setattr(trainer_module, "validate", validate)
 
 
 def spoil_weights(monkeypatch, step):
-    """The weights have a NaN after this update, the first time it is made; what is returned then has an item."""
-    plain, spoilt = Trainer.update, []
+    """Put a NaN into the weights after the first update of this step; the returned list is then not empty."""
+    original, spoiled = Trainer.update, []
 
-    def update(self, group):
-        result = plain(self, group)
-        if self.progress.step == step and not spoilt:
-            spoilt.append(next(self.model.parameters()).data.view(-1)[0].fill_(torch.nan))
+    def update(self, batches):
+        result = original(self, batches)
+        if self.progress.step == step and not spoiled:
+            spoiled.append(next(self.model.parameters()).data.view(-1)[0].fill_(torch.nan))
         return result
 
     monkeypatch.setattr(Trainer, "update", update)
-    return spoilt
+    return spoiled

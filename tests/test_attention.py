@@ -8,26 +8,17 @@ from torch import Tensor, nn
 
 from checks import normal, randomize, same, same_tree, thorough
 from softgaze.attention import (
-    SCORES,
-    SHORT,
-    WINDOWS,
-    Dot,
-    Location,
-    MultiHead,
-    Score,
+    FUSED_MIN_KEYS,
+    MultiHeadAttention,
     attend,
     causal_mask,
-    cosine,
-    dot,
-    fused_is_faster,
+    faster_kernel,
     masked_softmax,
     padding_mask,
-    scaled_dot,
-    window_mask,
 )
+from softgaze.kv_cache import KVCache
 from softgaze.positions import Rotary
-from softgaze.remembered import KeysValues
-from softgaze.speed import measures
+from softgaze.scores import SCORES, WINDOWS, Dot, Location, Score, cosine, dot, scaled_dot, window_mask
 
 B, H, Q, K, D = 3, 2, 4, 5, 6
 sizes = st.integers(1, 5)
@@ -70,20 +61,18 @@ def gradients(outcome: Tensor, inputs: list[Tensor]) -> tuple[Tensor, ...]:
 
 
 def both_paths(inputs: list[Tensor], mask: Tensor) -> tuple[Tensor, Tensor]:
-    """The fused kernel, which the measures for a CPU would pass over at these sizes, and the plain products."""
-    with measures(False):
-        return attend(*inputs, mask).context, attend(*inputs, mask, need_weights=True).context
+    """The fused kernel and the plain products."""
+    return attend(*inputs, mask, kernel="fused").context, attend(*inputs, mask, kernel="plain").context
 
 
 @pytest.mark.parametrize(
-    ("queries", "keys", "kernel"), [(1, 5, True), (2, 5, False), (2, SHORT, False), (2, SHORT + 1, True)]
+    ("queries", "keys", "kernel"),
+    [(1, 5, "fused"), (2, 5, "plain"), (2, FUSED_MIN_KEYS - 1, "plain"), (2, FUSED_MIN_KEYS, "fused")],
 )
 def test_a_cpu_uses_the_fused_kernel_where_it_is_the_faster_one(queries, keys, kernel):
     query, memory = normal(1, 1, queries, 4), normal(1, 1, keys, 4)
-    assert fused_is_faster(query, memory) == kernel
-    with measures(False):
-        assert fused_is_faster(query, memory)
-    assert fused_is_faster(query.to("meta"), memory.to("meta"))
+    assert faster_kernel(query, memory) == kernel
+    assert faster_kernel(query.to("meta"), memory.to("meta")) == "fused"
 
 
 @every_mask
@@ -92,9 +81,8 @@ def test_both_paths_are_torchs_attention_forwards_and_backwards(shape, score, sc
     inputs, mask = triple(), None if shape is None else some(*shape)
     expected = F.scaled_dot_product_attention(*inputs, attn_mask=mask, scale=scale)
     wanted = gradients(expected, inputs)
-    for need_weights, fast in ((False, False), (False, True), (True, True)):
-        with measures(fast):
-            context, weights = attend(*inputs, mask, score=score, need_weights=need_weights)
+    for need_weights, kernel in ((False, "fused"), (False, "plain"), (True, None)):
+        context, weights = attend(*inputs, mask, score=score, need_weights=need_weights, kernel=kernel)
         assert (weights is not None) == need_weights
         same(context, expected)
         same_tree(gradients(context, inputs), wanted)
@@ -137,7 +125,7 @@ def formula(name: str, score: Score, q: np.ndarray, k: np.ndarray, place: int) -
             both = np.concatenate([own["query_part.weight"], own["key_part.weight"]], 1)
             return own["vector.weight"][0] @ np.tanh(both @ np.concatenate([q, k]))
         case "location":
-            return own["places.weight"][place] @ q
+            return own["positions.weight"][place] @ q
     raise AssertionError(f"write down the formula of {name}")
 
 
@@ -213,9 +201,9 @@ def test_a_new_score_is_a_few_lines_and_one_entry(monkeypatch):
             return -torch.cdist(query, keys).square()
 
     monkeypatch.setitem(SCORES, "distance", Distance)
-    from softgaze.models import build
+    from softgaze.models import build_model
 
-    model = build("rnn-luong", source_vocabulary=9, width=8, score="distance")
+    model = build_model("rnn-luong", source_vocabulary=9, width=8, score="distance")
     assert isinstance(model.score, Distance)
     query, keys, values = triple()
     weights = attend(query, keys, values, score=SCORES["distance"](D, D), need_weights=True).weights
@@ -248,12 +236,12 @@ def test_a_causal_mask_shows_the_past_and_the_present(queries, earlier):
 
 
 def test_a_window_reaches_to_both_sides():
-    mask = window_mask(torch.tensor([[0.0, 2.4]]), size=6, reach=2)
+    mask = window_mask(torch.tensor([[0.0, 2.4]]), size=6, window_size=2)
     assert mask[0, 0].int().tolist() == [[1, 1, 1, 0, 0, 0], [0, 1, 1, 1, 1, 0]]
 
 
-def window(name: str, reach: int = 2) -> nn.Module:
-    return randomize(WINDOWS[name](D, reach)).double()
+def window(name: str, window_size: int = 2) -> nn.Module:
+    return randomize(WINDOWS[name](D, window_size)).double()
 
 
 def test_the_global_window_is_the_mask_itself():
@@ -263,11 +251,11 @@ def test_the_global_window_is_the_mask_itself():
 
 def test_local_m_looks_around_the_place_of_the_word():
     mask = padding_mask(torch.tensor([5, 2, 3]), K)
-    found = window("local-m", reach=1)(normal(B, 1, Q, D), torch.arange(Q).expand(B, Q) + 1, mask)
+    found = window("local-m", window_size=1)(normal(B, 1, Q, D), torch.arange(Q).expand(B, Q) + 1, mask)
     lengths, places = [5, 2, 3], range(K)
     expected = [[[abs(k - (q + 1)) <= 1 and k < length for k in places] for q in range(Q)] for length in lengths]
     assert found.mask[:, 0].tolist() == expected
-    assert found.weighting is None
+    assert found.prior is None
 
 
 def test_local_p_lowers_the_weights_by_a_gaussian_around_a_learned_centre():
@@ -284,47 +272,47 @@ def test_local_p_lowers_the_weights_by_a_gaussian_around_a_learned_centre():
             visible = (np.abs(offsets) <= reach) & (np.arange(K) < length)
             assert found.mask[row, 0, number].tolist() == visible.tolist()
             bell = np.exp(-(offsets**2) / (2 * (reach / 2) ** 2))
-            same(found.weighting[row, 0, number].detach(), torch.tensor(bell))
+            same(found.prior[row, 0, number].detach(), torch.tensor(bell))
 
 
 def test_the_centre_of_local_p_learns_through_the_gaussian():
     module, (query, keys, values) = window("local-p"), triple(heads=1)
-    mask, weighting = module(query, torch.zeros(B, Q), padding_mask(torch.tensor([5, 2, 3]), K))
-    attended = attend(query, keys, values, mask, weighting=weighting, need_weights=True)
+    mask, prior = module(query, torch.zeros(B, Q), padding_mask(torch.tensor([5, 2, 3]), K))
+    attended = attend(query, keys, values, mask, prior=prior, need_weights=True)
     assert (attended.weights.sum(-1) < 1).all()
     found = torch.autograd.grad(attended.context.square().sum(), [*module.parameters()])
     assert all(gradient.any() for gradient in found)
 
 
-# --- look and dropout -------------------------------------------------------------------------------------------
+# --- hooks and dropout ------------------------------------------------------------------------------------------
 
 
 @every_mask
-def test_a_look_that_returns_what_it_saw_changes_nothing(shape):
+def test_a_hook_that_returns_its_input_changes_nothing(shape):
     inputs, mask, seen = triple(), None if shape is None else some(*shape), []
 
-    def look(weights: Tensor, values: Tensor) -> Tensor:
+    def hook(weights: Tensor, values: Tensor) -> Tensor:
         seen.append((weights, values))
         return weights
 
-    watched, plain = attend(*inputs, mask, look=look), attend(*inputs, mask, need_weights=True)
-    same(watched.context, attend(*inputs, mask).context)
+    hooked, plain = attend(*inputs, mask, hook=hook), attend(*inputs, mask, need_weights=True)
+    same(hooked.context, attend(*inputs, mask).context)
     same(seen[0][0], plain.weights)
     assert seen[0][1] is inputs[2]
 
 
-def test_a_look_replaces_the_weights():
+def test_a_hook_replaces_the_weights():
     query, keys, values = triple()
     second = F.one_hot(torch.tensor(1), K).double().expand(B, H, Q, K)
-    context, weights = attend(query, keys, values, look=lambda *_: second)
+    context, weights = attend(query, keys, values, hook=lambda *_: second)
     same(context, values[:, :, 1:2].expand(B, H, Q, D))
     assert weights is second
 
 
-def test_a_look_sees_the_weighting_and_not_the_dropout():
+def test_a_hook_sees_the_prior_and_not_the_dropout():
     inputs, seen = triple(), []
     halves = torch.full((Q, K), 0.5, dtype=torch.float64)
-    attend(*inputs, weighting=halves, dropout=0.5, look=lambda weights, _: seen.append(weights) or weights)
+    attend(*inputs, prior=halves, dropout=0.5, hook=lambda weights, _: seen.append(weights) or weights)
     same(seen[0], attend(*inputs, need_weights=True).weights / 2)
 
 
@@ -340,8 +328,8 @@ def test_dropout_keeps_the_mean(need_weights):
 
 def test_heads_drop_only_in_training():
     torch.manual_seed(0)
-    heads, vectors = MultiHead(8, 2, dropout=0.5).double(), normal(2, 5, 8)
-    memory = heads.remember(vectors)
+    heads, vectors = MultiHeadAttention(8, 2, dropout=0.5).double(), normal(2, 5, 8)
+    memory = heads.project_kv(vectors)
     assert not torch.equal(heads(vectors, memory).context, heads(vectors, memory).context)
     heads.eval()
     same(heads(vectors, memory).context, heads(vectors, memory, need_weights=True).context)
@@ -350,9 +338,9 @@ def test_heads_drop_only_in_training():
 # --- many heads, against torch's module -------------------------------------------------------------------------
 
 
-def twins(width: int = 8, heads: int = 2) -> tuple[MultiHead, nn.MultiheadAttention]:
+def twins(width: int = 8, heads: int = 2) -> tuple[MultiHeadAttention, nn.MultiheadAttention]:
     """Ours and torch's, with the same parameters."""
-    ours = randomize(MultiHead(width, heads)).double()
+    ours = randomize(MultiHeadAttention(width, heads)).double()
     theirs = nn.MultiheadAttention(width, heads, batch_first=True, dtype=torch.float64)
     parts = (ours.query, ours.key, ours.value)
     with torch.no_grad():
@@ -372,18 +360,18 @@ def test_many_heads_are_torchs_own(batch, queries, keys, heads):
     mask = padding_mask(lengths, keys)
     options = {"key_padding_mask": ~mask[:, 0, 0], "average_attn_weights": False}
     context, weights = theirs(query, memory, memory, **options)
-    found = ours(query, ours.remember(memory), mask, need_weights=True)
+    found = ours(query, ours.project_kv(memory), mask, need_weights=True)
     same(found.context, context)
     same(found.weights, weights)
-    same(ours(query, ours.remember(memory), mask).context, context)
+    same(ours(query, ours.project_kv(memory), mask).context, context)
 
 
 @pytest.mark.parametrize("key_heads", [1, 2, 4])
 def test_shared_key_heads_are_repeated_key_heads(key_heads):
     """Grouped-query attention equals full attention whose key and value matrices repeat each shared head."""
     width, heads = 8, 4
-    shared = randomize(MultiHead(width, heads, key_heads)).double()
-    full = MultiHead(width, heads).double()
+    shared = randomize(MultiHeadAttention(width, heads, key_heads)).double()
+    full = MultiHeadAttention(width, heads).double()
     repeat = heads // key_heads
     state = dict(shared.state_dict())
     for name in ("key.weight", "key.bias", "value.weight", "value.bias"):
@@ -391,42 +379,42 @@ def test_shared_key_heads_are_repeated_key_heads(key_heads):
         state[name] = torch.cat([per_head[head // repeat] for head in range(heads)])
     full.load_state_dict(state)
     query, memory = normal(B, Q, width), normal(B, K, width, seed=1)
-    found, wanted = (each(query, each.remember(memory), need_weights=True) for each in (shared, full))
+    found, wanted = (each(query, each.project_kv(memory), need_weights=True) for each in (shared, full))
     same(found.context, wanted.context)
     same(found.weights, wanted.weights)
-    assert shared.remember(memory).keys.shape == (B, key_heads, K, width // heads)
+    assert shared.project_kv(memory).keys.shape == (B, key_heads, K, width // heads)
 
 
 @pytest.mark.parametrize("key_heads", [1, 2])
 def test_keys_and_values_appended_are_those_computed_at_once(key_heads):
-    heads, memory = randomize(MultiHead(8, 2, key_heads)).double(), normal(B, K, 8)
-    whole = heads.remember(memory)
-    grown = heads.remember(memory[:, :2])
+    heads, memory = randomize(MultiHeadAttention(8, 2, key_heads)).double(), normal(B, K, 8)
+    whole = heads.project_kv(memory)
+    grown = heads.project_kv(memory[:, :2])
     for place in range(2, K):
-        grown = grown.append(heads.remember(memory[:, place : place + 1]))
+        grown = grown.append(heads.project_kv(memory[:, place : place + 1]))
     same(grown.keys, whole.keys)
     same(grown.values, whole.values)
 
 
 def test_a_cached_step_is_a_row_of_the_causal_whole():
-    heads, vectors = randomize(MultiHead(8, 2)).double(), normal(B, K, 8)
-    memory = heads.remember(vectors)
+    heads, vectors = randomize(MultiHeadAttention(8, 2)).double(), normal(B, K, 8)
+    memory = heads.project_kv(vectors)
     whole = heads(vectors, memory, causal_mask(K)).context
     same(heads(vectors[:, 3:], memory, causal_mask(2, K)).context, whole[:, 3:])
 
 
 @pytest.mark.parametrize("key_heads", [1, 2])
 def test_one_product_for_queries_keys_and_values_is_three(key_heads: int):
-    heads, vectors = randomize(MultiHead(8, 2, key_heads)).double(), normal(B, K, 8)
-    found = []
-    for fast in (True, False):
-        with measures(fast):
-            asked, memory = heads.ask_and_remember(vectors)
-            same(asked, heads.ask(vectors))
-            same(memory.keys, heads.remember(vectors).keys)
-            loss = sum((part * part.detach().cos()).sum() for part in (asked, *memory))
-            found.append([asked, *memory, *torch.autograd.grad(loss, list(heads.parameters())[:6])])
-    for one, three in zip(*found, strict=True):
+    heads, vectors = randomize(MultiHeadAttention(8, 2, key_heads)).double(), normal(B, K, 8)
+    results = []
+    for training in (True, False):  # in training, one product
+        heads.train(training)
+        q, kv = heads.project_qkv(vectors)
+        same(q, heads.project_q(vectors))
+        same(kv.keys, heads.project_kv(vectors).keys)
+        loss = sum((part * part.detach().cos()).sum() for part in (q, *kv))
+        results.append([q, *kv, *torch.autograd.grad(loss, list(heads.parameters())[:6])])
+    for one, three in zip(*results, strict=True):
         same(one, three)
 
 
@@ -434,15 +422,18 @@ def test_one_product_for_queries_keys_and_values_is_three(key_heads: int):
 
 MISTAKES = {
     "one-dimension": (lambda: attend(normal(D), normal(K, D), normal(K, D)), "at least two dimensions"),
-    "values-missing": (lambda: attend(normal(Q, D), normal(K, D), normal(2, D)), "every key needs a value: 5 keys, 2"),
-    "widths": (lambda: attend(normal(Q, D), normal(K, 4), normal(K, D)), "vectors of width 6 met what needs .* 4"),
+    "values-missing": (
+        lambda: attend(normal(Q, D), normal(K, D), normal(2, D)),
+        "one value per key, got 5 keys and 2 values",
+    ),
+    "widths": (lambda: attend(normal(Q, D), normal(K, 4), normal(K, D)), "expected vectors of width 4, got 6"),
     "widths-plain": (
         lambda: attend(normal(Q, D), normal(K, 4), normal(K, D), need_weights=True),
-        "vectors of width 6 met what needs a width of 4",
+        "expected vectors of width 4, got 6",
     ),
     "widths-cosine": (
         lambda: attend(normal(Q, D), normal(K, 4), normal(K, D), score=cosine),
-        "vectors of width 6 met what needs a width of 4",
+        "expected vectors of width 4, got 6",
     ),
     "batches": (
         lambda: attend(normal(2, Q, D), normal(3, K, D), normal(3, K, D)),
@@ -450,31 +441,34 @@ MISTAKES = {
     ),
     "number-mask": (
         lambda: attend(normal(Q, D), normal(K, D), normal(K, D), normal(Q, K)),
-        "a mask is boolean, True = may look; this one is torch.float64",
+        "a mask is boolean .*, got torch.float64",
     ),
     "mask-of-other-keys": (
         lambda: attend(normal(Q, D), normal(K, D), normal(K, D), causal_mask(Q)[0, 0]),
-        "the mask is .4, 4. but must fit .…, queries, keys. = .4, 5.",
+        "the mask must broadcast to .…, queries, keys. = .4, 5., got .4, 4.",
     ),
     "mask-of-another-batch": (
         lambda: attend(*triple(), some(2, 1, Q, K)),
-        "the mask is .2, 1, 4, 5. but must fit .* = .3, 2, 4, 5.",
+        "the mask must broadcast to .* = .3, 2, 4, 5., got .2, 1, 4, 5.",
     ),
     "mask-of-more-dimensions": (
         lambda: attend(normal(Q, D), normal(K, D), normal(K, D), some(B, 1, Q, K)),
-        "the mask is .3, 1, 4, 5. but must fit .* = .4, 5.",
+        "the mask must broadcast to .* = .4, 5., got .3, 1, 4, 5.",
     ),
-    "heads": (lambda: MultiHead(10, 4), "a width of 10 cannot be divided among 4 heads"),
-    "key-heads": (lambda: MultiHead(8, 4, 3), "4 heads cannot share 3 key heads evenly"),
+    "heads": (lambda: MultiHeadAttention(10, 4), "width 10 is not divisible by 4 heads"),
+    "key-heads": (lambda: MultiHeadAttention(8, 4, 3), "4 heads are not divisible by 3 key heads"),
     "query-width": (
-        lambda: MultiHead(8, 2)(torch.ones(1, 2, 9), MultiHead(8, 2).remember(torch.ones(1, 2, 8))),
-        "vectors of width 9 met what needs a width of 8",
+        lambda: MultiHeadAttention(8, 2)(torch.ones(1, 2, 9), MultiHeadAttention(8, 2).project_kv(torch.ones(1, 2, 8))),
+        "expected vectors of width 8, got 9",
     ),
-    "memory-width": (lambda: MultiHead(8, 2).remember(torch.ones(1, 2, 9)), "vectors of width 9 met"),
-    "dot-widths": (lambda: Dot(3, 4), "the Dot score needs one width, not queries of 3 and keys of 4"),
+    "memory-width": (
+        lambda: MultiHeadAttention(8, 2).project_kv(torch.ones(1, 2, 9)),
+        "expected vectors of width 8, got 9",
+    ),
+    "dot-widths": (lambda: Dot(3, 4), "Dot needs queries and keys of one width, got 3 and 4"),
     "too-many-places": (
-        lambda: Location(D, D, places=3)(torch.ones(Q, D), torch.ones(K, D)),
-        "the location score knows 3 places and was shown 5",
+        lambda: Location(D, D, max_positions=3)(torch.ones(Q, D), torch.ones(K, D)),
+        "the location score has 3 positions, got 5 keys",
     ),
 }
 
@@ -499,22 +493,25 @@ def three(**changes):
 @pytest.mark.parametrize(
     ("call", "sentence"),
     [
-        (lambda: attend(**three(), weighting=normal(7, 1, 2, 3)), "the weighting is .* but must fit"),
-        (lambda: attend(**three(), dropout=1.5), "a dropout of 1.5 is not a share"),
-        (lambda: attend(**three(), dropout=-1), "a dropout of -1 is not a share"),
+        (lambda: attend(**three(), prior=normal(7, 1, 2, 3)), "the prior must broadcast"),
+        (lambda: attend(**three(), dropout=1.5), "dropout must be .* got 1.5"),
+        (lambda: attend(**three(), dropout=-1), "dropout must be .* got -1"),
         (lambda: attend(**three(keys=torch.ones(1, 1, 3, 4, dtype=torch.long))), "floating-point vectors"),
-        (lambda: attend(**three(), look=lambda weights, values: None), "a look returns weights of the shape"),
+        (lambda: attend(**three(), hook=lambda weights, values: None), "must return weights of shape"),
         (
-            lambda: attend(**three(), look=lambda weights, values: weights[..., :1]),
-            "a look returns weights of the shape",
+            lambda: attend(**three(), hook=lambda weights, values: weights[..., :1]),
+            "must return weights of shape",
         ),
-        (lambda: KeysValues(*two(1)).append(KeysValues(*two(3))), "cannot be appended"),
-        (lambda: MultiHead(8, 2, rotate=Rotary(8, 4, 9).rotate).remember(torch.ones(1, 3, 8)), "need the places"),
-        (lambda: MultiHead(8, 0), "start at 1"),
-        (lambda: MultiHead(8, -2), "start at 1"),
-        (lambda: MultiHead(0, 1), "start at 1"),
-        (lambda: MultiHead(8, 2, key_heads=0), "start at 1"),
-        (lambda: MultiHead(8, 2).remember(torch.ones(3, 8)), r"vectors \(B, N, D\)"),
+        (lambda: KVCache(*two(1)).append(KVCache(*two(3))), "cannot append keys"),
+        (
+            lambda: MultiHeadAttention(8, 2, rotate=Rotary(8, 4, 9).rotate).project_kv(torch.ones(1, 3, 8)),
+            "needs the positions",
+        ),
+        (lambda: MultiHeadAttention(8, 0), "at least 1"),
+        (lambda: MultiHeadAttention(8, -2), "at least 1"),
+        (lambda: MultiHeadAttention(0, 1), "at least 1"),
+        (lambda: MultiHeadAttention(8, 2, key_heads=0), "at least 1"),
+        (lambda: MultiHeadAttention(8, 2).project_kv(torch.ones(3, 8)), r"shape \(B, N, D\)"),
         (lambda: SCORES["additive"](4, 4)(normal(1, 2, 4).float(), normal(1, 3, 5).float()), "width"),
         (lambda: SCORES["additive"](4, 4)(normal(1, 2, 5).float(), normal(1, 3, 4).float()), "width"),
         (lambda: SCORES["general"](4, 4)(normal(1, 2, 4).float(), normal(1, 3, 5).float()), "width"),

@@ -8,6 +8,7 @@ import torch
 from safetensors.torch import load_file, save
 
 from bundles import SMALL, describe, lines, make_bundle, tiny_bundle, tokenizer
+from softgaze.atomic_io import sha256_of
 from softgaze.bundle import (
     CONFIG,
     DETECTOR,
@@ -22,9 +23,8 @@ from softgaze.bundle import (
     save_bundle,
     write_manifest,
 )
-from softgaze.data.tokens import train_tokenizer
+from softgaze.data.tokenizer import train_tokenizer
 from softgaze.errors import DataError, SoftgazeError
-from softgaze.files import sha256_of
 
 FILES = (CONFIG, WEIGHTS, JOINT, DETECTOR)
 
@@ -113,7 +113,7 @@ def test_one_flipped_bit_anywhere_is_refused(bundle, name, place):
     content = bytearray((bundle / name).read_bytes())
     content[int(place * len(content))] ^= 1
     (bundle / name).write_bytes(content)
-    with pytest.raises(DataError, match=f"{name}: does not match its fingerprint"):
+    with pytest.raises(DataError, match=f"{name}: does not match its SHA-256"):
         Bundle.open(bundle)
 
 
@@ -121,14 +121,14 @@ def test_one_flipped_bit_anywhere_is_refused(bundle, name, place):
 @pytest.mark.parametrize("kept", [0, 1, -1])
 def test_a_truncated_file_is_refused(bundle, name, kept):
     (bundle / name).write_bytes((bundle / name).read_bytes()[:kept])
-    with pytest.raises(DataError, match=f"{name}: has .* bytes, not .*: it was cut or changed"):
+    with pytest.raises(DataError, match=f"{name}: has .* bytes, expected .*: it is truncated"):
         Bundle.open(bundle)
 
 
 @pytest.mark.parametrize("name", FILES)
 def test_a_missing_file_is_refused(bundle, name):
     (bundle / name).unlink()
-    with pytest.raises(DataError, match=f"{name}: is named in {MANIFEST} but is not there"):
+    with pytest.raises(DataError, match=f"{name}: is listed in {MANIFEST} but is missing"):
         Bundle.open(bundle)
 
 
@@ -152,7 +152,7 @@ def test_what_is_no_bundle_is_refused(tmp_path):
     (tmp_path / "file").touch()
     with pytest.raises(DataError, match="no such model directory"):
         Bundle.open(tmp_path / "file")
-    with pytest.raises(DataError, match=f"holds no {MANIFEST}"):
+    with pytest.raises(DataError, match=f"contains no {MANIFEST}"):
         Bundle.open(tmp_path)
 
 

@@ -6,12 +6,12 @@ from softgaze.config import (
     DEFAULTS,
     Config,
     differences,
-    merged,
+    merge_settings,
     parse_assignments,
+    parse_config,
     read_config,
     resolve,
     setting_names,
-    validated,
 )
 from softgaze.errors import DataError, UsageError
 from softgaze.models import MODELS
@@ -21,7 +21,7 @@ def test_assignments_become_typed_settings():
     settings = parse_assignments(
         ["training.seed=7", "training.learning_rate=1e-3", "data.joint=false", "model.options.score=dot"]
     )
-    config = validated(settings)
+    config = parse_config(settings)
     assert config.training.seed == 7
     assert config.training.learning_rate == 1e-3
     assert config.data.joint is False
@@ -38,7 +38,7 @@ def test_unknown_settings_are_refused_with_the_nearest_name():
     with pytest.raises(
         UsageError, match=r"unknown setting training\.lerning_rate; did you mean training\.learning_rate"
     ):
-        validated({"training": {"lerning_rate": 1}})
+        parse_config({"training": {"lerning_rate": 1}})
 
 
 @pytest.mark.parametrize(
@@ -53,26 +53,26 @@ def test_unknown_settings_are_refused_with_the_nearest_name():
 )
 def test_wrong_values_are_refused_in_one_line_that_names_them(settings, place):
     with pytest.raises(UsageError) as caught:
-        validated(settings)
+        parse_config(settings)
     assert place in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
 def test_later_layers_win_and_leave_the_rest():
-    assert merged({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}}, {"d": 4}) == {"a": {"b": 3, "c": 2}, "d": 4}
+    assert merge_settings({"a": {"b": 1, "c": 2}}, {"a": {"b": 3}}, {"d": 4}) == {"a": {"b": 3, "c": 2}, "d": 4}
 
 
 @pytest.mark.parametrize("arch", MODELS)
 def test_every_arch_and_size_has_defaults(arch):
     for size in MODELS[arch].sizes:
-        config = resolve(validated({"model": {"arch": arch, "size": size}}))
+        config = resolve(parse_config({"model": {"arch": arch, "size": size}}))
         assert config.training.learning_rate == DEFAULTS[arch.split("-")[0]][size].learning_rate
         assert config.training.warmup is not None
         assert "dropout" in config.model.options
 
 
 def test_what_is_given_is_not_overridden():
-    given = validated({"training": {"learning_rate": 0.5, "warmup": 0}, "model": {"options": {"dropout": 0.0}}})
+    given = parse_config({"training": {"learning_rate": 0.5, "warmup": 0}, "model": {"options": {"dropout": 0.0}}})
     resolved = resolve(given)
     assert (resolved.training.learning_rate, resolved.training.warmup) == (0.5, 0)
     assert resolved.model.options["dropout"] == 0.0
@@ -80,7 +80,7 @@ def test_what_is_given_is_not_overridden():
 
 def test_cosine_needs_an_end():
     with pytest.raises(UsageError, match="--steps"):
-        resolve(validated({"training": {"schedule": "cosine"}}))
+        resolve(parse_config({"training": {"schedule": "cosine"}}))
 
 
 def test_files_that_are_no_settings_are_refused(tmp_path):
@@ -96,7 +96,7 @@ def test_files_that_are_no_settings_are_refused(tmp_path):
 
 
 def test_differences_name_what_changed():
-    before, after = Config().model_dump(), validated({"training": {"seed": 9}}).model_dump()
+    before, after = Config().model_dump(), parse_config({"training": {"seed": 9}}).model_dump()
     assert differences(before, after) == ["training.seed: 1 → 9"]
     assert differences(before, before) == []
 

@@ -1,6 +1,6 @@
-"""Every attentive model learns to reverse a string in seconds, and shows it: its attention is the anti-diagonal.
+"""Every model with attention learns to reverse a string in seconds, and its attention is the anti-diagonal.
 
-Seen with these settings, on 400 held-out strings of 4 to 12 symbols, one thread:
+Measured with these settings on 400 held-out strings of 4 to 12 symbols, one thread:
 
                   exact   exact, 10 to 12 symbols   mass on the anti-diagonal
     rnn-bahdanau  1.00    1.00                      0.67
@@ -9,10 +9,10 @@ Seen with these settings, on 400 held-out strings of 4 to 12 symbols, one thread
     conv          0.89    0.82                      0.97
     rnn           0.43    0.03                      (no attention)
 
-Embeddings are apart (tie "none"). With the default, one table for both sides, `conv` puts 0.93 to 0.99 of its mass one
-place further, on the word just *read*: presumably the query, which holds that word's embedding, finds it in the keys,
-and the convolution sees its neighbour. The best head is chosen on the strings it is measured on, and a string of 4 or
-5 symbols may have been met in training; the long ones practically never were.
+Embeddings are not tied. With tied embeddings `conv` puts 0.93 to 0.99 of its mass one position further, on the word
+just read: presumably the query, which contains that word's embedding, matches it in the keys, and the convolution sees
+its neighbour. The best head is selected on the strings it is measured on. A string of 4 or 5 symbols may occur in the
+training data; long ones practically never do.
 """
 
 from functools import cache
@@ -22,9 +22,11 @@ import pytest
 import torch
 import torch.nn.functional as F
 
-from softgaze.models import Source, build
-from softgaze.search import greedy
-from softgaze.symbols import BEGIN, END, PAD, SPECIAL
+from softgaze.engines.torch_engine import TorchDecoder
+from softgaze.models import Source, build_model
+from softgaze.search import SearchOptions
+from softgaze.search.beam import beam_search
+from softgaze.special_tokens import BOS, EOS, PAD, SPECIAL_TOKENS
 
 SYMBOLS = 10
 SHORTEST, LONGEST = 4, 12
@@ -32,7 +34,7 @@ LONG = 10  # the longest third of the trained range starts here
 
 
 class Recipe(NamedTuple):
-    """How a model is made and taught, and what it must then reach: floors well below what was seen."""
+    """Options and training of a model, and the scores it must reach, well below the measured ones."""
 
     options: dict
     steps: int
@@ -54,22 +56,22 @@ WITHOUT_ATTENTION = RECIPES["rnn-luong"]  # the same width, the same number of s
 
 def strings(count, generator):
     lengths = torch.randint(SHORTEST, LONGEST + 1, (count,), generator=generator).tolist()
-    return [(torch.randint(SYMBOLS, (size,), generator=generator) + len(SPECIAL)).tolist() for size in lengths]
+    return [(torch.randint(SYMBOLS, (size,), generator=generator) + len(SPECIAL_TOKENS)).tolist() for size in lengths]
 
 
 def reversed_targets(batch):
     """(B, T): BEGIN, the string from its end, END, padding."""
-    return torch.tensor([[BEGIN, *text[::-1], END] + [PAD] * (LONGEST - len(text)) for text in batch])
+    return torch.tensor([[BOS, *text[::-1], EOS] + [PAD] * (LONGEST - len(text)) for text in batch])
 
 
 HELD_OUT = strings(400, torch.Generator().manual_seed(2))
 
 
 @cache
-def taught(arch):
+def trained(arch):
     recipe = RECIPES.get(arch, WITHOUT_ATTENTION)
     torch.manual_seed(0)
-    model = build(arch, source_vocabulary=len(SPECIAL) + SYMBOLS, tie="none", **recipe.options)
+    model = build_model(arch, source_vocabulary=len(SPECIAL_TOKENS) + SYMBOLS, tie="none", **recipe.options)
     optimizer = torch.optim.Adam(model.parameters())
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, recipe.rate, total_steps=recipe.steps, pct_start=0.1)
     generator = torch.Generator().manual_seed(1)
@@ -87,29 +89,29 @@ def taught(arch):
 
 @cache
 def accuracy(arch, shortest=SHORTEST):
-    """Share of held-out strings, of `shortest` symbols or more, reversed without a mistake."""
+    """Return the fraction of held-out strings, of at least `shortest` symbols, that are reversed exactly."""
     texts = [text for text in HELD_OUT if len(text) >= shortest]
-    found = greedy(taught(arch), Source.of(texts))
-    right = [each.tokens == tuple(text[::-1]) and each.finished for each, text in zip(found, texts, strict=True)]
-    return sum(right) / len(right)
+    hypotheses = beam_search(TorchDecoder(trained(arch), Source.of(texts)), SearchOptions(beam_size=1))
+    exact = [best.tokens == tuple(text[::-1]) and best.finished for [best], text in zip(hypotheses, texts, strict=True)]
+    return sum(exact) / len(exact)
 
 
 def cross_attention(model):
-    """(B, layers · heads, T, S) over the reference, as a watch sees it."""
-    seen = {}
+    """Record the cross-attention over the references, (B, layers · heads, T, S)."""
+    recorded = {}
 
-    def watch(place, weights, values):
-        if place.kind == "cross":
-            seen.setdefault(place.layer, []).append(weights)
+    def hook(site, weights, values):
+        if site.kind == "cross":
+            recorded.setdefault(site.layer, []).append(weights)
         return weights
 
     with torch.no_grad():
-        model(Source.of(HELD_OUT), reversed_targets(HELD_OUT)[:, :-1], watch)
-    return torch.cat([torch.cat(parts, dim=2) for parts in seen.values()], dim=1)  # a feeding RNN shows step by step
+        model(Source.of(HELD_OUT), reversed_targets(HELD_OUT)[:, :-1], hook)
+    return torch.cat([torch.cat(parts, dim=2) for parts in recorded.values()], dim=1)  # input feeding: step by step
 
 
 def mass_on_the_anti_diagonal(model):
-    """Of the best head: how much of the row that predicts symbol t lies on source place S − 1 − t, on average."""
+    """Return the mean attention of the row that predicts symbol t on source position S − 1 − t, for the best head."""
     weights = cross_attention(model)
     masses = [
         weights[row, :, range(len(text)), range(len(text) - 1, -1, -1)].mean(1) for row, text in enumerate(HELD_OUT)
@@ -126,7 +128,7 @@ def test_reversing_a_string_is_learnt_in_seconds(arch, record_property):
 
 @pytest.mark.parametrize("arch", RECIPES)
 def test_the_attention_of_a_reversal_is_the_anti_diagonal(arch, record_property):
-    mass = mass_on_the_anti_diagonal(taught(arch))
+    mass = mass_on_the_anti_diagonal(trained(arch))
     record_property("anti-diagonal mass", mass)
     print(f"{arch}: anti-diagonal mass {mass:.3f}")
     assert mass >= RECIPES[arch].mass

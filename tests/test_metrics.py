@@ -17,7 +17,7 @@ def test_equal_text_has_the_best_scores():
     assert (round(scores.bleu, 6), round(scores.chrf, 6), scores.ter, scores.exact) == (100, 100, 0, 100)
 
 
-def test_numbers_are_those_of_sacrebleu_itself():
+def test_scores_equal_those_of_sacrebleu():
     scores = score(WRONG, RIGHT)
     assert scores.bleu == pytest.approx(sacrebleu.corpus_bleu(WRONG, [RIGHT]).score)
     assert scores.chrf == pytest.approx(sacrebleu.corpus_chrf(WRONG, [RIGHT]).score)
@@ -36,14 +36,14 @@ def test_every_score_has_its_signature():
         assert scores.signatures[name] in line
 
 
-def test_ter_is_left_out_when_not_wanted():
+def test_ter_is_optional():
     scores = score(WRONG, RIGHT, ter=False)
     assert scores.ter is None
     assert "ter" not in scores.signatures
     assert not any(line.startswith("TER") for line in scores.lines())
 
 
-def test_how_hangul_and_spaces_are_typed_makes_no_difference():
+def test_hangul_and_spaces_are_normalised():
     typed = [unicodedata.normalize("NFD", text).replace(" ", "  ") + " " for text in RIGHT]
     assert typed != RIGHT
     assert score(RIGHT, typed) == score(RIGHT, RIGHT)
@@ -57,7 +57,7 @@ def test_the_tokenizer_fits_the_language(language, expected):
     assert bleu_tokenizer(language) == expected
 
 
-def test_japanese_by_mecab_only_where_it_is_installed(monkeypatch):
+def test_japanese_uses_mecab_if_it_is_installed(monkeypatch):
     monkeypatch.setattr("softgaze.metrics.find_spec", lambda name: None)
     assert bleu_tokenizer("ja") == "char"
     monkeypatch.setattr("softgaze.metrics.find_spec", lambda name: object())
@@ -78,15 +78,15 @@ def test_to_dict_is_json():
 
 
 @pytest.mark.parametrize(("text", "language"), [("개", "ko"), ("the small dog runs.", "en"), ("犬が走る", "ja")])
-def test_a_sentence_alone_is_scored_however_short(text, language):
+def test_a_short_sentence_has_scores(text, language):
     assert sentence_scores(text, text, language=language) == {"bleu": 100.0, "chrf": 100.0}
     assert max(sentence_scores("x", text, language=language).values()) < 10
     assert sentence_scores("", text, language=language)["chrf"] == 0
 
 
 @pytest.mark.parametrize(("hypotheses", "references"), [([], []), (["a"], []), (["a"], ["a", "b"])])
-def test_what_cannot_be_compared_is_refused(hypotheses, references):
-    with pytest.raises(ValueError, match="cannot be scored"):
+def test_unequal_or_empty_lists_are_an_error(hypotheses, references):
+    with pytest.raises(ValueError, match="as many translations as references"):
         score(hypotheses, references)
 
 

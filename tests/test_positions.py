@@ -5,8 +5,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from checks import normal, same, thorough
-from softgaze.attention import dot
 from softgaze.positions import POSITIONS, Learned, Rotary, Sinusoidal, sinusoidal
+from softgaze.scores import dot
 
 places_and_widths = given(st.integers(0, 2000), st.integers(1, 17))
 
@@ -93,12 +93,12 @@ def test_a_turn_keeps_the_length(place):
 def test_places_past_the_learned_table_are_refused():
     learned = Learned(8, 8, max_length=4)
     learned.add(torch.zeros(1, 4, 8), torch.arange(4))
-    with pytest.raises(ValueError, match="learned positions are 0 to 3, not 4 to 4; raise max_length"):
+    with pytest.raises(ValueError, match="learned positions are 0 to 3, got 4 to 4; raise max_length"):
         learned.add(torch.zeros(1, 1, 8), torch.tensor([4]))
 
 
 def test_rotary_needs_pairs():
-    with pytest.raises(ValueError, match="a head width of 3 is odd"):
+    with pytest.raises(ValueError, match="even head width, got 3"):
         Rotary(6, 3, 16)
 
 

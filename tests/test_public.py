@@ -1,3 +1,4 @@
+import inspect
 from pathlib import Path
 
 import pytest
@@ -5,25 +6,23 @@ import pytest
 import softgaze
 
 NAMES = [
+    "Alignment",
+    "Attention",
     "MODELS",
-    "Attended",
-    "Hypothesis",
-    "MultiHead",
-    "Rules",
-    "Sampling",
+    "MultiHeadAttention",
+    "SearchOptions",
     "SoftDict",
     "Source",
     "Translation",
     "Translator",
     "__version__",
     "attend",
-    "beam_search",
-    "build",
+    "build_model",
     "causal_mask",
-    "greedy",
     "load",
     "padding_mask",
-    "sample",
+    "train",
+    "tune_cpu",
 ]
 
 
@@ -39,6 +38,19 @@ def test_dir_shows_the_public_names():
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_resolves(name):
     assert getattr(softgaze, name) is not None
+
+
+@pytest.mark.parametrize("name", sorted({*NAMES} - {"MODELS", "__version__"}))
+def test_every_name_has_its_own_docstring(name):
+    """A dataclass or NamedTuple without one would get its signature, such as `Point(x, y)`."""
+    text = inspect.getdoc(getattr(softgaze, name))
+    assert text
+    assert not text.startswith(f"{name}(")
+
+
+@pytest.mark.parametrize("arch", sorted(softgaze.MODELS))
+def test_every_model_has_its_own_docstring(arch):
+    assert vars(softgaze.MODELS[arch])["__doc__"]
 
 
 def test_star_import_brings_all_of_them():

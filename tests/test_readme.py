@@ -1,6 +1,6 @@
-"""What the README says is run: its commands in order and its Python; its links and names lead somewhere.
+"""The commands and the Python of the README run, and its links exist.
 
-The Korean one has the same code (tests/docs/test_korean.py), which is not run again.
+The Korean README has the same code (tests/docs/test_korean.py), so it is not run again.
 """
 
 import os
@@ -25,18 +25,18 @@ def blocks(language):
 
 
 @pytest.fixture(scope="module")
-def place(tmp_path_factory):
-    """A directory with a person's own text in it, and `softgaze` on the PATH."""
-    directory = tmp_path_factory.mktemp("readme")
-    write_corpus(directory)
-    write_corpus(directory, pairs=4, name="test")
+def directory(tmp_path_factory):
+    """Run the commands of the README in a directory with a small corpus."""
+    path = tmp_path_factory.mktemp("readme")
+    write_corpus(path)
+    write_corpus(path, pairs=4, name="test")
     for line in blocks("bash")[0].strip().split("\n"):
-        run_line(line.split("#")[0].strip(), directory)
-    return directory
+        run_line(line.split("#")[0].strip(), path)
+    return path
 
 
 def run_line(line, directory):
-    """The command as written, but for a shorter training."""
+    """Run a command; training is shortened."""
     if line.startswith("softgaze train"):
         line += f" --steps 3 {QUICK}"
     command = line.replace("softgaze", f"{sys.executable} -m softgaze", 1)
@@ -44,22 +44,22 @@ def run_line(line, directory):
     assert result.returncode == 0, f"{line}\n{result.stderr}"
 
 
-def test_the_commands_leave_what_they_promise(place):
-    assert (place / "runs/mine/model.safetensors").exists()
-    assert len((place / "test.out").read_text().split("\n")) == len((place / "test.en").read_text().split("\n"))
+def test_the_commands_write_a_model_and_a_translation(directory):
+    assert (directory / "runs/mine/model.safetensors").exists()
+    assert len((directory / "test.out").read_text().split("\n")) == len((directory / "test.en").read_text().split("\n"))
 
 
-@pytest.mark.parametrize("number", range(len(blocks("python"))))
-def test_the_python_runs(place, number):
+@pytest.mark.parametrize("index", range(len(blocks("python"))))
+def test_the_python_runs(directory, index):
     environment = {**os.environ, "PYTHONWARNINGS": "error"}
-    command = [sys.executable, "-c", blocks("python")[number]]
-    result = subprocess.run(command, cwd=place, capture_output=True, text=True, timeout=300, env=environment)
+    command = [sys.executable, "-c", blocks("python")[index]]
+    result = subprocess.run(command, cwd=directory, capture_output=True, text=True, timeout=300, env=environment)
     assert result.returncode == 0, result.stderr
-    assert "2.8235" not in blocks("python")[number] or "2.8235" in result.stdout
+    assert "2.8235" not in blocks("python")[index] or "2.8235" in result.stdout
 
 
 @both
-def test_links_lead_somewhere(text):
+def test_linked_files_exist(text):
     for target in re.findall(r"\]\(([^)#:]+)\)", text):
         assert (ROOT / target).exists(), target
 
@@ -71,7 +71,7 @@ def test_every_architecture_is_in_the_table(text):
 
 
 @both
-def test_make_has_the_commands_that_are_named(text):
+def test_the_make_targets_exist(text):
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"make ([a-z]+)", text):
         assert f"\n{target}:" in makefile, target

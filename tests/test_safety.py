@@ -1,4 +1,4 @@
-"""Nothing of ours executes what a file says: no pickle, no torch.load, no eval, no YAML with tags."""
+"""The package never executes the content of a file: no pickle, torch.load, eval or YAML tags."""
 
 import ast
 from pathlib import Path
@@ -23,35 +23,35 @@ ATTRIBUTES = {
 }
 
 
-def misdeeds(source: str) -> list[str]:
-    """What a module may not do, and where it does."""
-    found = []
+def violations(source: str) -> list[str]:
+    """Return the unsafe imports, calls and arguments of a module with their lines."""
+    messages = []
     for node in ast.walk(ast.parse(source)):
         if isinstance(node, ast.Import | ast.ImportFrom):
-            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [each.name for each in node.names]
-            found += [f"line {node.lineno}: imports {name}" for name in names if name.split(".")[0] in MODULES]
+            names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]
+            messages += [f"line {node.lineno}: imports {name}" for name in names if name.split(".")[0] in MODULES]
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in CALLS:
-            found.append(f"line {node.lineno}: calls {node.func.id}")
+            messages.append(f"line {node.lineno}: calls {node.func.id}")
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
             if (node.value.id, node.attr) in ATTRIBUTES:
-                found.append(f"line {node.lineno}: uses {node.value.id}.{node.attr}")
+                messages.append(f"line {node.lineno}: uses {node.value.id}.{node.attr}")
         elif isinstance(node, ast.keyword) and (node.arg, getattr(node.value, "value", None)) in RISKS:
-            found.append(f"line {node.value.lineno}: says {node.arg}={node.value.value}")
-    return found
+            messages.append(f"line {node.value.lineno}: passes {node.arg}={node.value.value}")
+    return messages
 
 
 RISKS = {("allow_pickle", True), ("shell", True), ("weights_only", False)}
 
 
-# The weights that an installed package brings along, read by the unpickler that makes nothing but tensors.
+# The weights of an installed package, read by the restricted unpickler, which creates only tensors.
 PERMITTED = {"backbones.py": "torch.load"}
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: "/".join(path.parts[path.parts.index("softgaze") :]))
-def test_no_module_executes_what_a_file_says(path):
+def test_no_module_executes_the_content_of_files(path):
     source = path.read_text(encoding="utf-8")
-    found = [each for each in misdeeds(source) if not each.endswith(f"uses {PERMITTED.get(path.name)}")]
-    assert found == []
+    permitted = f"uses {PERMITTED.get(path.name)}"
+    assert [message for message in violations(source) if not message.endswith(permitted)] == []
     assert path.name not in PERMITTED or source.count("torch.load(") == source.count("weights_only=True)")
 
 
@@ -68,12 +68,12 @@ def test_no_module_executes_what_a_file_says(path):
         "subprocess.run('ls', shell=True)",
     ],
 )
-def test_each_misdeed_is_seen(source):
-    assert len(misdeeds(source)) == 1
+def test_each_violation_is_found(source):
+    assert len(violations(source)) == 1
 
 
-def test_what_is_harmless_is_left_alone():
+def test_safe_code_has_no_violations():
     harmless = (
         "import os, yaml\nyaml.safe_load(text)\nre.compile('a')\nmodel.eval()\nnumpy.load('a')\nos.path.exists('a')"
     )
-    assert misdeeds(harmless) == []
+    assert violations(harmless) == []

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 Pair = tuple[list[int], list[int]]
 
-PAD, BEGIN, END = 0, 2, 3
+PAD, BOS, EOS = 0, 2, 3
 POOL = 64  # batches sorted together
 
 

@@ -4,7 +4,7 @@ import sys
 
 import ctranslate2
 
-from benchmarks.peers.batching import END
+from benchmarks.peers.batching import EOS
 from benchmarks.peers.decode_job import Decode, Orders, Sentences, Written, measure
 
 
@@ -13,7 +13,7 @@ def prepare(orders: Orders) -> Decode:
     translator = ctranslate2.Translator(
         f"{orders.model}/{PRECISION}/ctranslate2", inter_threads=orders.job.threads, intra_threads=1
     )
-    end = orders.vocabulary[END]
+    end = orders.vocabulary[EOS]
 
     def decode(sentences: Sentences) -> Written:
         found = translator.translate_batch(

@@ -13,7 +13,7 @@ from eole.config.run import PredictConfig, TrainConfig
 from eole.inference_engine import InferenceEnginePY
 from safetensors.torch import load_file, save_file
 
-from benchmarks.peers.batching import BEGIN, END, PAD
+from benchmarks.peers.batching import BOS, EOS, PAD
 from benchmarks.peers.decode_job import Decode, Orders, Sentences, Written, measure
 from benchmarks.peers.eole import settings
 from benchmarks.peers.weights import Names, attention, norms, read, renamed
@@ -35,7 +35,11 @@ NAMES = Names(
         **norms("encoder.layer_norm", "decoder.layer_norm"),
     },
 )
-SPECIAL = {"<blank>": PAD, "<s>": BEGIN, "</s>": END}  # its names for what we call otherwise, or have in another place
+SPECIAL_TOKENS = {
+    "<blank>": PAD,
+    "<s>": BOS,
+    "</s>": EOS,
+}  # its names for what we call otherwise, or have in another place
 
 
 def prepare(orders: Orders) -> Decode:
@@ -77,7 +81,7 @@ def prepare(orders: Orders) -> Decode:
 def fill(model: Path, weights: dict[str, Any], orders: Orders) -> None:
     """Our weights in the file it will load: its words stand in another order, and it has a bias that ours has not."""
     words = json.loads((model / "vocab.json").read_text("utf-8"))["src"]
-    rows = [SPECIAL.get(word, orders.numbers.get(word, PAD)) for word in words]
+    rows = [SPECIAL_TOKENS.get(word, orders.numbers.get(word, PAD)) for word in words]
     ours = renamed({**weights, "source_embedding.weight": weights["source_embedding.weight"][rows]}, NAMES)
     path = (model / "model.00.safetensors").resolve()
     drawn = load_file(path)
@@ -85,7 +89,7 @@ def fill(model: Path, weights: dict[str, Any], orders: Orders) -> None:
     if not all(name.endswith((".pe.pe", ".layer_scalar", "generator.bias")) for name in kept):
         raise SystemExit(f"eole has parameters that ours has not: {kept}")
     if set(ours) - set(drawn):
-        raise SystemExit(f"eole has no place for {sorted(set(ours) - set(drawn))}")
+        raise SystemExit(f"eole has no counterpart of {sorted(set(ours) - set(drawn))}")
     zero = {name: torch.zeros_like(drawn[name]) for name in kept if name == "generator.bias"}
     save_file({**drawn, **{name: value.contiguous() for name, value in ours.items()}, **zero}, path)
 

@@ -37,8 +37,8 @@ class Orders:
     @classmethod
     def read(cls, path: str) -> "Orders":
         """From the file whose name the parent process gave."""
-        told = json.loads(Path(path).read_text(encoding="utf-8"))
-        return cls(**{**told, "job": Job(**told["job"])})
+        settings = json.loads(Path(path).read_text(encoding="utf-8"))
+        return cls(**{**settings, "job": Job(**settings["job"])})
 
     def write(self, path: Path) -> None:
         """For a child process."""

@@ -13,9 +13,9 @@ from joeynmt.vocabulary import Vocabulary
 from torch import nn
 from torch.nn.utils.rnn import pad_sequence
 
-from benchmarks.peers.batching import END
+from benchmarks.peers.batching import EOS
 from benchmarks.peers.decode_job import Decode, Orders, Sentences, Written, measure, until
-from benchmarks.peers.job import SPECIAL
+from benchmarks.peers.job import SPECIAL_TOKENS
 from benchmarks.peers.joeynmt import recurrent, transformer
 from benchmarks.peers.weights import Names, attention, load, norms, read, renamed
 
@@ -70,7 +70,7 @@ def prepare(orders: Orders) -> Decode:
                 generate_unk=False,
             )
             back = dict(zip(order, found.tolist(), strict=True))
-            written += [until(back[number], END) for number in range(len(ids))]
+            written += [until(back[number], EOS) for number in range(len(ids))]
         return written
 
     return decode
@@ -89,14 +89,14 @@ def fill(model: Any, weights: dict[str, Any]) -> None:
 def special(size: int) -> Vocabulary:
     """As many words as everybody has; it wants the unknown one first, and padding second."""
     names = {"unk": "<unk>", "pad": "<pad>", "bos": "<s>", "eos": "</s>", "sep": None}
-    ids = {"unk": 0, "pad": PAD, "bos": 2, "eos": END, "sep": None}
+    ids = {"unk": 0, "pad": PAD, "bos": 2, "eos": EOS, "sep": None}
     marks = {f"{name}_token": value for name, value in names.items()} | {f"{n}_id": value for n, value in ids.items()}
-    return Vocabulary([f"w{number}" for number in range(size - SPECIAL)], SimpleNamespace(lang_tags=[], **marks))
+    return Vocabulary([f"w{number}" for number in range(size - SPECIAL_TOKENS)], SimpleNamespace(lang_tags=[], **marks))
 
 
 def batch_of(ids: Sequence[Sequence[int]]) -> Batch:
     """As its loader makes them."""
-    rows = [torch.tensor([*row, END]) for row in ids]
+    rows = [torch.tensor([*row, EOS]) for row in ids]
     return Batch(
         src=pad_sequence(rows, batch_first=True, padding_value=PAD),
         src_length=torch.tensor([len(row) for row in rows]),
@@ -106,7 +106,7 @@ def batch_of(ids: Sequence[Sequence[int]]) -> Batch:
         indices=torch.arange(len(rows)),
         device=torch.device("cpu"),
         pad_index=PAD,
-        eos_index=END,
+        eos_index=EOS,
         is_train=False,
     )
 

@@ -6,7 +6,7 @@ import torch
 import transformers
 from transformers import M2M100Config, M2M100ForConditionalGeneration, MarianMTModel
 
-from benchmarks.peers.batching import END, PAD, padded
+from benchmarks.peers.batching import EOS, PAD, padded
 from benchmarks.peers.decode_job import Decode, Orders, Sentences, Written, measure, until
 from benchmarks.peers.marian import configuration
 from benchmarks.peers.weights import Names, attention, load, norms, read, renamed, sinusoids
@@ -45,7 +45,7 @@ def prepare(orders: Orders) -> Decode:
     def decode(sentences: Sentences) -> Written:
         written: list[Any] = []
         for batch in orders.batches(orders.ids(sentences)):
-            source = torch.tensor(padded([[*ids, END] for ids in batch]))
+            source = torch.tensor(padded([[*ids, EOS] for ids in batch]))
             found = model.generate(
                 source,
                 attention_mask=(source != PAD).long(),
@@ -56,7 +56,7 @@ def prepare(orders: Orders) -> Decode:
                 min_new_tokens=orders.length,
                 max_new_tokens=orders.most(batch),
             )
-            written += [until(row[1:], END) for row in found.tolist()]  # all but the token it starts with
+            written += [until(row[1:], EOS) for row in found.tolist()]  # all but the token it starts with
         return written
 
     return decode

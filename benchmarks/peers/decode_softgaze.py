@@ -4,9 +4,9 @@ import sys
 
 import softgaze
 from benchmarks.peers.decode_job import Decode, Orders, Sentences, Written, measure
-from softgaze.engines.base import Reading
-from softgaze.search.settings import Search
-from softgaze.symbols import END
+from softgaze.engines.base import EncodedSource
+from softgaze.search.options import SearchOptions
+from softgaze.special_tokens import EOS
 
 
 def prepare(orders: Orders) -> Decode:
@@ -17,12 +17,12 @@ def prepare(orders: Orders) -> Decode:
 
         torch.set_num_threads(orders.job.threads)
     engine = softgaze.load(f"{orders.model}/{kind}", "cpu").engine
-    search = Search(beam=orders.beam, min_length=orders.length, max_length=orders.length or None)
+    search = SearchOptions(beam_size=orders.beam, min_length=orders.length, max_length=orders.length or None)
 
     def decode(sentences: Sentences) -> Written:
-        readings = [Reading((*ids, END)) for ids in orders.ids(sentences)]
-        found = dict(engine.search(readings, search))
-        return [found[number][0].tokens for number in range(len(readings))]
+        readings = [EncodedSource((*ids, EOS)) for ids in orders.ids(sentences)]
+        [found] = engine.search([readings], search)
+        return [hypotheses[0].tokens for hypotheses in found]
 
     return decode
 

@@ -53,7 +53,7 @@ class Job:
 
 
 MINIMUM = 3  # measured updates, however slow: one batch alone may be short or long
-SPECIAL = 4  # padding, unknown, begin, end: the first lines of vocabulary.txt
+SPECIAL_TOKENS = 4  # padding, unknown, begin, end: the first lines of vocabulary.txt
 RATE = 3e-4  # speed does not depend on it, but numbers that overflow would
 
 
@@ -124,7 +124,7 @@ def parameters_of(model: Any) -> int:
 def read_ids(job: Job, split: str) -> list[tuple[list[int], list[int]]]:
     """The corpus as ids, for contenders that read no text."""
     number = {
-        piece: place for place, piece in enumerate(Path(job.file("vocabulary.txt")).read_text("utf-8").split("\n"))
+        piece: index for index, piece in enumerate(Path(job.file("vocabulary.txt")).read_text("utf-8").split("\n"))
     }
     sides = []
     for side in ("source", "target"):
@@ -135,6 +135,6 @@ def read_ids(job: Job, split: str) -> list[tuple[list[int], list[int]]]:
 
 def write_words(job: Job) -> str:
     """The pieces without the four special ones, for toolkits that add their own; returns the file's name."""
-    pieces = Path(job.file("vocabulary.txt")).read_text("utf-8").rstrip("\n").split("\n")[SPECIAL:]
+    pieces = Path(job.file("vocabulary.txt")).read_text("utf-8").rstrip("\n").split("\n")[SPECIAL_TOKENS:]
     Path(job.scratch("words")).write_text("\n".join(pieces) + "\n", "utf-8")
     return job.scratch("words")

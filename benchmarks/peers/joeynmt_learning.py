@@ -35,21 +35,21 @@ def learning(job: Job, said: dict[str, Any]) -> dict[str, Any]:
     return orders
 
 
-def watch_validations(path: Path) -> None:
+def record_validations(path: Path) -> None:
     """Have every validation written down: training seconds before it, updates, and what was said."""
     validate, predict = TrainManager._validate, joeynmt.training.predict
-    spoken: dict[str, Any] = {}
+    outputs: dict[str, Any] = {}
 
     def predict_and_keep(*arguments: Any, **named: Any) -> Any:
         found = predict(*arguments, **named)
-        spoken["sentences"] = list(found[2])
+        outputs["sentences"] = list(found[2])
         return found
 
     def validate_and_write(self: Any, *arguments: Any) -> Any:
         global validating
         began = time.monotonic()
         found = validate(self, *arguments)
-        row = {"seconds": began - started - validating, "step": self.stats.steps, **spoken}
+        row = {"seconds": began - started - validating, "step": self.stats.steps, **outputs}
         with open(path, "a", encoding="utf-8") as file:
             file.write(json.dumps(row, ensure_ascii=False) + "\n")
         validating += time.monotonic() - began
@@ -73,6 +73,6 @@ def stop_in_time(minutes: float) -> None:
 
 if __name__ == "__main__":
     job, said = Job.read(sys.argv[1]), json.loads(sys.argv[2])
-    watch_validations(Path(job.scratch("validations.jsonl")))
+    record_validations(Path(job.scratch("validations.jsonl")))
     stop_in_time(said["minutes"])
     train(rank=0, world_size=None, cfg=learning(job, said), skip_test=True)

@@ -12,7 +12,7 @@ import transformers
 from torch.utils.data import DataLoader, IterableDataset
 from transformers import MarianConfig, MarianMTModel, Seq2SeqTrainer, Seq2SeqTrainingArguments
 
-from benchmarks.peers.batching import BEGIN, END, PAD, batches, padded
+from benchmarks.peers.batching import BOS, EOS, PAD, batches, padded
 from benchmarks.peers.job import RATE, Job, Meter, measure, parameters_of, read_ids
 
 facts: dict[str, Any] = {"version": transformers.__version__}
@@ -27,9 +27,9 @@ class Batches(IterableDataset[dict[str, Any]]):
 
     def __iter__(self) -> Iterator[dict[str, Any]]:
         for batch in batches(self.pairs, self.job.batch_tokens, self.job.seed):
-            source = torch.tensor(padded([[*source, END] for source, _ in batch]))
-            target = torch.tensor(padded([[BEGIN, *target] for _, target in batch]))
-            wanted = torch.tensor(padded([[*target, END] for _, target in batch]))
+            source = torch.tensor(padded([[*source, EOS] for source, _ in batch]))
+            target = torch.tensor(padded([[BOS, *target] for _, target in batch]))
+            wanted = torch.tensor(padded([[*target, EOS] for _, target in batch]))
             yield {
                 "input_ids": source,
                 "attention_mask": (source != PAD).long(),
@@ -59,10 +59,10 @@ def configuration(job: Job) -> MarianConfig:
         share_encoder_decoder_embeddings=True,
         tie_word_embeddings=True,
         pad_token_id=PAD,
-        bos_token_id=BEGIN,
-        eos_token_id=END,
-        forced_eos_token_id=END,
-        decoder_start_token_id=BEGIN,
+        bos_token_id=BOS,
+        eos_token_id=EOS,
+        forced_eos_token_id=EOS,
+        decoder_start_token_id=BOS,
         use_cache=False,
     )
 

@@ -8,15 +8,14 @@ import torch
 
 import softgaze
 from benchmarks.peers.job import RATE, Job, Meter, measure, parameters_of
-from softgaze.config import validated
-from softgaze.data.batches import Batch
-from softgaze.training.launch import make_trainer
-from softgaze.training.listeners import Listener
-from softgaze.training.loop import Trainer
-from softgaze.training.precision import has_bfloat16
-from softgaze.training.prepare import Prepared
-from softgaze.training.ranks import Ranks
-from softgaze.training.run import RunDirectory
+from softgaze.config import parse_config
+from softgaze.data.batching import Batch
+from softgaze.training.callbacks import Callback
+from softgaze.training.distributed import Distributed
+from softgaze.training.preprocess import PreprocessedData
+from softgaze.training.run_directory import RunDirectory
+from softgaze.training.train import make_trainer
+from softgaze.training.trainer import Trainer
 
 # Our own default is rotary, which learns faster and costs a few per cent more; the peers have sinusoids.
 AS_PEERS: dict[str, dict[str, Any]] = {"transformer": {"positions": "sinusoidal"}}
@@ -24,7 +23,7 @@ AS_PEERS: dict[str, dict[str, Any]] = {"transformer": {"positions": "sinusoidal"
 model_facts: dict[str, Any] = {}
 
 
-def trainer_of(job: Job, ranks: Ranks | None = None) -> Trainer:
+def trainer_of(job: Job, distributed: Distributed | None = None) -> Trainer:
     """A trainer as `softgaze train` makes it, reading the text that was encoded for everybody."""
     options = {**AS_PEERS.get(job.arch, {}), **job.model, "dropout": job.dropout}
     settings = {
@@ -38,26 +37,26 @@ def trainer_of(job: Job, ranks: Ranks | None = None) -> Trainer:
             "warmup": 0,
         },
     }
-    prepared = Prepared.open(Path(job.corpus) / "encoded")
+    data = PreprocessedData.open(Path(job.corpus) / "encoded")
     Path(job.out).mkdir(parents=True, exist_ok=True)
-    run, config = RunDirectory(Path(job.out)), validated(settings)
-    return make_trainer(run, config, prepared, torch.device("cpu"), Listener(), ranks=ranks)
+    run, config = RunDirectory(Path(job.out)), parse_config(settings)
+    return make_trainer(run, config, data, torch.device("cpu"), Callback(), distributed=distributed)
 
 
 def counted(trainer: Trainer, meter: Meter) -> None:
     """Have the meter told of each batch before the trainer's own update."""
     update = trainer.update
 
-    def update_and_count(group: list[Batch]) -> Any:
-        meter.batch(sum(tokens_of(trainer, batch) for batch in group))
-        return update(group)
+    def update_and_count(batches: list[Batch]) -> Any:
+        meter.batch(sum(tokens_of(trainer, batch) for batch in batches))
+        return update(batches)
 
     trainer.update = update_and_count  # type: ignore[method-assign]
 
 
 def tokens_of(trainer: Trainer, batch: Batch) -> int:
     """Target tokens and the end of each sentence, from the lengths alone."""
-    lengths = trainer.prepared.train.lengths(batch.pairs)
+    lengths = trainer.data.train.lengths(batch.pairs)
     return int(lengths[:, 1].sum()) + len(batch.pairs)
 
 
@@ -66,8 +65,7 @@ def updates(job: Job, meter: Meter) -> Iterator[Any]:
     trainer = trainer_of(job)
     counted(trainer, meter)
     model_facts["parameters"] = parameters_of(trainer.model)
-    half = job.precision == "bfloat16" or (job.precision == "auto" and has_bfloat16(trainer.device))
-    model_facts["precision"] = "bfloat16" if half else "float32"
+    model_facts["precision"] = "bfloat16" if trainer.gradients.bfloat16 else "float32"
     yield from trainer.updates()
 
 

@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from benchmarks.peers.batching import BEGIN, END, PAD, batches, padded
+from benchmarks.peers.batching import BOS, EOS, PAD, batches, padded
 from benchmarks.peers.job import RATE, Job, Meter, measure, parameters_of, read_ids
 
 facts: dict[str, Any] = {"version": torch.__version__.split("+")[0]}
@@ -73,9 +73,9 @@ def run(job: Job, meter: Meter) -> None:
     optimiser = torch.optim.Adam(model.parameters(), lr=RATE, betas=(0.9, 0.98), fused=True)
     for batch in batches(read_ids(job, "train"), job.batch_tokens, job.seed):
         meter.batch(sum(len(target) + 1 for _, target in batch))
-        source = torch.tensor(padded([[*source, END] for source, _ in batch]))
-        target = torch.tensor(padded([[BEGIN, *target] for _, target in batch]))
-        wanted = torch.tensor(padded([[*target, END] for _, target in batch]))
+        source = torch.tensor(padded([[*source, EOS] for source, _ in batch]))
+        target = torch.tensor(padded([[BOS, *target] for _, target in batch]))
+        wanted = torch.tensor(padded([[*target, EOS] for _, target in batch]))
         optimiser.zero_grad()
         with torch.autocast("cpu", dtype=torch.bfloat16, enabled=job.precision == "bfloat16"):
             real = wanted != PAD

@@ -10,7 +10,7 @@ import torch
 
 Weights = dict[str, Any]  # name -> tensor
 LAYER = re.compile(r"(encoder|decoder)\.(\d+)\.(.+)\.(weight|bias)")
-PLACES = 1024  # as long as no sentence of a benchmark
+MAX_POSITIONS = 1024  # as long as no sentence of a benchmark
 
 
 class Names(NamedTuple):
@@ -62,11 +62,11 @@ def load(model: Any, weights: Weights, besides: str) -> None:
     outcome = model.load_state_dict(weights, strict=False)
     drawn = [name for name in outcome.missing_keys if not re.search(besides, name)]
     if drawn or outcome.unexpected_keys:
-        raise SystemExit(f"the weights do not fit: {drawn} are missing, {outcome.unexpected_keys} have no place")
+        raise SystemExit(f"the weights do not fit: {drawn} are missing, {outcome.unexpected_keys} have no counterpart")
 
 
 def sinusoids(width: int, first: int = 0) -> Any:
     """Our table of places; `first` rows before it are empty."""
-    angles = torch.arange(PLACES)[:, None] * 10_000.0 ** (-torch.arange(0, width, 2) / width)
+    angles = torch.arange(MAX_POSITIONS)[:, None] * 10_000.0 ** (-torch.arange(0, width, 2) / width)
     waves = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
     return torch.cat([torch.zeros(first, width), waves])

@@ -1,30 +1,31 @@
-"""softgaze: sequence models whose attention you can see, trust and ship."""
+"""softgaze: sequence models whose attention you can see, trust and ship.
+
+The names below are the public interface; everything else is internal and may change.
+"""
 
 from importlib import import_module
 from typing import Any
 
 __version__ = "0.1.0"
 
-# Names are imported on first use, so that `import softgaze` and `softgaze --help` never wait for torch.
+# Imported on first use, so that `import softgaze` and `softgaze --help` do not wait for torch.
 PUBLIC = {
-    "Attended": "softgaze.attention",
-    "MultiHead": "softgaze.attention",
-    "attend": "softgaze.attention",
-    "causal_mask": "softgaze.attention",
-    "padding_mask": "softgaze.attention",
-    "SoftDict": "softgaze.lookup",
-    "MODELS": "softgaze.models",
-    "Source": "softgaze.models",
-    "build": "softgaze.models",
-    "Hypothesis": "softgaze.search",
-    "Rules": "softgaze.search",
-    "beam_search": "softgaze.search",
-    "greedy": "softgaze.search",
-    "sample": "softgaze.search",
-    "Sampling": "softgaze.search.settings",
-    "Translation": "softgaze.translator",
-    "Translator": "softgaze.translator",
     "load": "softgaze.translator",
+    "Translator": "softgaze.translator",
+    "Translation": "softgaze.translator",
+    "SearchOptions": "softgaze.search.options",
+    "Attention": "softgaze.explain.attention_map",
+    "Alignment": "softgaze.explain.alignment",
+    "train": "softgaze.training.train",
+    "MODELS": "softgaze.models",
+    "build_model": "softgaze.models",
+    "Source": "softgaze.models",
+    "attend": "softgaze.attention",
+    "MultiHeadAttention": "softgaze.attention",
+    "padding_mask": "softgaze.attention",
+    "causal_mask": "softgaze.attention",
+    "SoftDict": "softgaze.soft_dict",
+    "tune_cpu": "softgaze.runtime",
 }
 
 __all__ = ["__version__", *PUBLIC]

@@ -1,113 +1,118 @@
-"""A model directory: settings, weights, tokenizer and a manifest with the fingerprint of each file.
+"""A model directory: configuration, weights, tokenizers and a manifest with the SHA-256 of each file.
 
-Raw text in, raw text out. Nothing in it is executed: weights are safetensors, the rest is YAML, JSON and SentencePiece.
-Imports torch only when weights are asked for.
+Nothing in it is executed: weights are safetensors, the rest is YAML, JSON and SentencePiece. Names, sizes and headers
+are checked before anything large is read or allocated. torch is imported only to load the weights.
 """
 
+import hashlib
 import json
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
-from hashlib import sha256
-from pathlib import Path
+from pathlib import Path, PurePosixPath, PureWindowsPath
 from typing import TYPE_CHECKING, Any
 
 import yaml
 
 from softgaze import __version__
-from softgaze.data.detector import Detector
-from softgaze.data.readers import FileReader, Reader, load_reader
-from softgaze.data.tokens import Tokenizer
+from softgaze.atomic_io import TEMPORARY, fingerprint, rename, sha256_of, write_bytes, write_text
+from softgaze.data.language_id import LanguageDetector
+from softgaze.data.processors import FileProcessor, Processor, load_processor
+from softgaze.data.tokenizer import Tokenizer
 from softgaze.errors import DataError, SoftgazeError
-from softgaze.files import TEMPORARY, rename, sha256_of, write_bytes, write_text
-from softgaze.manifest import MANIFEST, OWN, check_manifest, check_names, own_fingerprint, parse, read_small, shapes
 
 if TYPE_CHECKING:
     from softgaze.models import Seq2Seq
 
 FORMAT = 1
-CONFIG, WEIGHTS, DETECTOR = "config.yaml", "model.safetensors", "detector.json"
-NEXT = f"{TEMPORARY}next-{MANIFEST}"  # while a bundle is replaced
-MODEST = 4096  # of an option that is no part of a size, such as the places of learnt positions
-ATTENTION = "attention"  # the fact that says which map of the model to show
+MANIFEST, CONFIG, WEIGHTS, DETECTOR = "manifest.json", "config.yaml", "model.safetensors", "detector.json"
 JOINT, SOURCE, TARGET = "tokenizer.model", Tokenizer.file, "tokenizer.target.model"
-READER = FileReader.file  # in place of SOURCE, where sources are no text
+PROCESSOR = FileProcessor.file  # instead of SOURCE, for sources that are not text
+NEXT_MANIFEST = f"{TEMPORARY}next-{MANIFEST}"  # while a bundle is replaced
+HELD_OUT = PurePosixPath("encoded/dev.json")  # held-out pairs, in the directory of a training run
+
+ATTENTION = "attention"  # key of the selected attention map in the facts
+SELF_SHA256 = "sha256"  # key of the manifest's own hash; bundles before 0.2 have none
+MANIFEST_KEYS = {"format", "softgaze", "engine", "files", "facts", SELF_SHA256}
+MAX_TEXT_BYTES = 1 << 24  # of a manifest or configuration; ours have thousands
+MAX_OPTION = 4096  # of an integer option that no model size sets, such as the number of learned positions
 
 
 @dataclass(frozen=True)
 class Tokenizers:
-    """How each side is read; one and the same object when the vocabulary is joint."""
+    """The tokenizers or processors of both sides; the same object if the vocabulary is joint."""
 
-    source: Reader
+    source: Processor
     target: Tokenizer
 
     @property
     def joint(self) -> bool:
-        """Both sides share one vocabulary."""
         return self.source is self.target
 
     def files(self) -> dict[str, bytes]:
-        """As they are kept in a bundle."""
+        """Return {name: content} of the files in a bundle."""
         if self.joint:
             return {JOINT: self.source.model}
         return {self.source.file: self.source.model, TARGET: self.target.model}
 
     @classmethod
     def load(cls, directory: Path) -> "Tokenizers":
-        """From a bundle."""
         if (directory / JOINT).exists():
             both = Tokenizer.load(directory / JOINT)
             return cls(both, both)
-        read = load_reader(directory / READER) if (directory / READER).exists() else Tokenizer.load(directory / SOURCE)
-        return cls(read, Tokenizer.load(directory / TARGET))
+        is_file = (directory / PROCESSOR).exists()
+        source = load_processor(directory / PROCESSOR) if is_file else Tokenizer.load(directory / SOURCE)
+        return cls(source, Tokenizer.load(directory / TARGET))
 
 
 @dataclass(frozen=True)
 class Description:
-    """What `config.yaml` says: enough to build the model again."""
+    """The content of `config.yaml`: enough to build the model again."""
 
     arch: str
     size: str
     options: dict[str, Any]
     source_language: str
     target_language: str
-    max_length: int  # subwords of a source the model was trained for; longer text is split
+    max_length: int  # source subwords the model was trained for; longer text is split
 
     def __post_init__(self) -> None:
         names = (self.arch, self.size, self.source_language, self.target_language)
         if not all(isinstance(name, str) for name in names) or type(self.max_length) is not int or self.max_length < 2:
-            raise TypeError("arch, size and languages are words, and max_length is a count from 2")
-        for name, value in self.options.items():  # not shown: YAML can spell a value longer than any memory
+            raise TypeError("arch, size and languages must be strings, and max_length an integer of at least 2")
+        for name, value in self.options.items():  # the value is not shown: YAML can spell one larger than any memory
             if not isinstance(value, str | int | float | None):
-                raise TypeError(f"the option {name!r} is neither a word nor a number")
+                raise TypeError(f"the option {name!r} must be a string or a number")
 
     def build(self, tokenizers: Tokenizers) -> "Seq2Seq":
-        """The model, with fresh weights."""
-        from softgaze.models import build
+        """Return the model with new weights."""
+        from softgaze.models import build_model, current_options
 
-        vocabularies = {
-            "source_vocabulary": len(tokenizers.source),
-            "target_vocabulary": len(tokenizers.target),
-        }
-        return build(self.arch, self.size, **vocabularies, **self.options)
+        return build_model(
+            self.arch,
+            self.size,
+            source_vocabulary=len(tokenizers.source),
+            target_vocabulary=len(tokenizers.target),
+            **current_options(self.options),
+        )
 
 
 @dataclass(frozen=True)
 class Bundle:
-    """A model directory that was checked when it was opened."""
+    """A model directory whose files were verified when it was opened."""
 
     path: Path
     description: Description
     facts: dict[str, Any]  # how it was trained, and its scores
     files: dict[str, dict[str, Any]]  # name -> sha256, bytes
-    engine: dict[str, Any] = field(default_factory=lambda: {"name": "torch"})  # what it was exported to, and how
+    engine: dict[str, Any] = field(default_factory=lambda: {"name": "torch"})  # of an exported model, and its facts
 
     @classmethod
     def open(cls, path: Path) -> "Bundle":
-        """Read and check everything but the weights' meaning; refuse by name what does not fit."""
-        manifest = fitting_manifest(path)
+        """Open and verify a model directory; the weights themselves are read by `model`."""
+        manifest = valid_manifest(path)
         try:
-            description = Description(**yaml.safe_load(read_small(path / CONFIG)))
+            description = Description(**yaml.safe_load(_read_text(path / CONFIG)))
         except (AttributeError, OSError, RecursionError, TypeError, ValueError, yaml.YAMLError) as error:
             raise DataError(f"{path / CONFIG}: does not describe a model: {' '.join(str(error).split())}") from error
         engine = {"engine": manifest["engine"]} if "engine" in manifest else {}
@@ -115,66 +120,59 @@ class Bundle:
 
     @property
     def has_weights(self) -> bool:
-        """Whether torch can run it: an exported model need not have its weights beside it."""
+        """Whether torch can run it: an exported model may come without its torch weights."""
         return WEIGHTS in self.files or self.engine["name"] == "torch"
 
     @cached_property
     def tokenizers(self) -> Tokenizers:
-        """The bundle's own."""
         return Tokenizers.load(self.path)
 
     @property
     def held_out(self) -> list[tuple[str, str]] | None:
-        """Pairs that training kept apart, where the bundle is still part of its run."""
-        path = self.path / "encoded" / "dev.json"
+        """Held-out sentence pairs, if the bundle is still in the directory of its training run."""
+        path = self.path / HELD_OUT
         if not path.is_file():
             return None
         return [(source, target) for source, target in json.loads(path.read_text(encoding="utf-8"))]
 
     @cached_property
-    def detector(self) -> Detector | None:
-        """Tells the bundle's languages apart; older bundles have none."""
+    def detector(self) -> LanguageDetector | None:
+        """Language detector of the bundle's languages; None in old bundles."""
         path = self.path / DETECTOR
         try:
-            return Detector.from_json(path.read_text(encoding="utf-8")) if path.exists() else None
+            return LanguageDetector.from_json(path.read_text(encoding="utf-8")) if path.exists() else None
         except (AttributeError, RecursionError, TypeError, ValueError) as error:
-            raise DataError(f"{path}: is no detector of languages: {error}") from error
+            raise DataError(f"{path}: is not a language detector: {error}") from error
 
     def model(self, device: str = "cpu") -> "Seq2Seq":
-        """The trained model, ready to translate."""
-        self.check_weights()
-        model = self.description.build(self.tokenizers)
+        """Return the trained model in evaluation mode."""
+        import torch
+
+        self.check_size()
+        with torch.random.fork_rng(devices=[]):  # a new model draws weights; the caller's random state stays
+            model = self.description.build(self.tokenizers)
         load_weights(model, self.path / WEIGHTS)
         return model.to(device).eval()
 
-    def check_weights(self) -> None:
-        """What is described must be what the weights hold, before memory is taken for it."""
-        path, found = self.path / WEIGHTS, shapes(self.path / WEIGHTS)
-        for name, value in self.description.options.items():
-            if "layers" in name and isinstance(value, int) and value > len(found):
-                raise DataError(
-                    f"{self.path / CONFIG}: asks for more {name} than {WEIGHTS} has tensors ({len(found):,})"
-                )
-        if self.modest():
-            return  # `load_weights` compares the shapes; planning first would cost two seconds
-        wanted = self.planned()
-        if sorted(wanted) != sorted(found):
-            raise DataError(f"{path}: holds the weights of another model than {CONFIG} describes")
-        for name, shape in wanted.items():
-            if found[name] != shape:
-                raise DataError(f"{path}: {name} has another shape than {CONFIG} describes")
+    def check_size(self) -> None:
+        """Reject a configuration that does not fit the weights before memory is allocated for it.
 
-    def modest(self) -> bool:
-        """Nothing asked for is larger than in our own largest size, which any machine can build."""
+        `load_weights` compares all shapes, so a configuration without large numbers needs no check here. For others the
+        model is first built without memory, which takes two seconds.
+        """
         from softgaze.models import MODELS
 
-        model = MODELS.get(self.description.arch)
-        largest = model.sizes["big"] if model else {}
+        path, shapes = self.path / WEIGHTS, tensor_shapes(self.path / WEIGHTS)
         numbers = {name: value for name, value in self.description.options.items() if isinstance(value, int)}
-        return all(value <= largest.get(name, MODEST) for name, value in numbers.items())
-
-    def planned(self) -> dict[str, list[int]]:
-        """The shape of every parameter, from a model that is built without memory for them."""
+        for name, value in numbers.items():
+            if "layers" in name and value > len(shapes):
+                raise DataError(
+                    f"{self.path / CONFIG}: {name} exceeds the number of tensors in {path} ({len(shapes):,})"
+                )
+        model_class = MODELS.get(self.description.arch)
+        largest = model_class.sizes["big"] if model_class else {}
+        if all(value <= largest.get(name, MAX_OPTION) for name, value in numbers.items()):
+            return
         import torch
 
         try:
@@ -184,71 +182,117 @@ class Bundle:
             raise
         except (OverflowError, RuntimeError, TypeError, ValueError) as error:
             reason = str(error).split("\n")[0][:200]
-            raise DataError(f"{self.path / CONFIG}: describes no model that could be: {reason}") from error
-        return {name: list(parameter.shape) for name, parameter in model.named_parameters()}
+            raise DataError(f"{self.path / CONFIG}: the model cannot be built: {reason}") from error
+        _compare_shapes(path, model, shapes)
 
 
-def fitting_manifest(path: Path) -> dict[str, Any]:
-    """The manifest whose files are there unchanged: the one that counts, else the next, where a save was killed."""
-    manifest = read_manifest(path)
+# --- manifest ---------------------------------------------------------------------------------------------------
+
+
+def valid_manifest(path: Path) -> dict[str, Any]:
+    """Return the manifest whose files are unchanged: the current one, or the next one if a save was killed."""
+    manifest = _read_manifest(path, MANIFEST)
     try:
-        check_files(path, manifest["files"])
+        _check_files(path, manifest["files"])
     except DataError as error:
         try:
-            manifest = read_manifest(path, NEXT)
-            check_files(path, manifest["files"])
+            manifest = _read_manifest(path, NEXT_MANIFEST)
+            _check_files(path, manifest["files"])
         except DataError:
             raise error from None
     return manifest
 
 
-def read_manifest(path: Path, name: str = MANIFEST) -> dict[str, Any]:
-    """A manifest, or one line on why this directory is no bundle."""
+def is_exported(path: Path) -> bool:
+    """Whether a directory holds a model that was exported to another engine."""
+    return (path / MANIFEST).is_file() and "engine" in _read_manifest(path, MANIFEST)
+
+
+def _read_manifest(path: Path, name: str) -> dict[str, Any]:
     if not path.is_dir():
-        raise DataError(f"{path}: there is no such model directory")
+        raise DataError(f"{path}: no such model directory")
     try:
-        manifest = parse(read_small(path / name))
+        text = _read_text(path / name)
+        if not text.endswith("}\n"):
+            raise ValueError("it is truncated")
+        manifest = dict(json.loads(text))
         if manifest["format"] == FORMAT:
-            check_manifest(manifest)
+            _check_manifest(manifest)
         _ = manifest.get("engine", {"name": ""})["name"]
     except FileNotFoundError:
         raise DataError(
-            f"{path}: holds no {MANIFEST}, so it is no model (a run has one after its first validation)"
+            f"{path}: contains no {MANIFEST}, so it is not a model (a run has one after its first validation)"
         ) from None
     except (OSError, KeyError, RecursionError, TypeError, ValueError) as error:
         raise DataError(f"{path / name}: is not a softgaze manifest: {error}") from error
     if manifest["format"] != FORMAT:
         version = manifest["format"]
-        raise DataError(f"{path}: is a bundle of format {version}; softgaze {__version__} reads format {FORMAT}")
+        raise DataError(f"{path}: has bundle format {version}; softgaze {__version__} reads format {FORMAT}")
     return manifest
 
 
-def check_files(path: Path, files: dict[str, Any]) -> None:
-    """All that is named is there and unchanged; all that is needed is named, and what is not named is not used."""
-    check_names(path, files)
+def _read_text(path: Path) -> str:
+    size = path.stat().st_size
+    if size > MAX_TEXT_BYTES:
+        raise ValueError(f"it has {size:,} bytes, which is more than {MAX_TEXT_BYTES:,}")
+    return path.read_text(encoding="utf-8")
+
+
+def _check_manifest(manifest: dict[str, Any]) -> None:
+    unknown = sorted(set(manifest) - MANIFEST_KEYS)
+    if unknown:
+        raise ValueError(f"it contains {unknown[0]!r}, which this version does not know")
+    for key in ("files", "facts"):
+        if not isinstance(manifest[key], dict):
+            raise TypeError(f"{key} must be an object")
+    if SELF_SHA256 in manifest and manifest[SELF_SHA256] != _manifest_sha256(manifest):
+        raise ValueError("it does not match its own SHA-256: it was changed or damaged")
+
+
+def _manifest_sha256(manifest: dict[str, Any]) -> str:
+    content = {key: value for key, value in manifest.items() if key != SELF_SHA256}
+    return hashlib.sha256(json.dumps(content, sort_keys=True).encode()).hexdigest()
+
+
+def _check_files(path: Path, files: dict[str, Any]) -> None:
+    """Check that every listed file is unchanged, every required file is listed, and no unlisted file would be used."""
+    for name in files:
+        _check_name(path, name)
     for name, entry in files.items():
         check_file(path / name, entry)
-    vocabulary = [JOINT] if JOINT in files else [READER if READER in files else SOURCE, TARGET]
+    vocabulary = [JOINT] if JOINT in files else [PROCESSOR if PROCESSOR in files else SOURCE, TARGET]
     for name in (CONFIG, *vocabulary):
         if name not in files:
-            raise DataError(f"{path / MANIFEST}: does not name {name}, which a bundle needs")
-    for name in (WEIGHTS, DETECTOR, JOINT, SOURCE, READER, TARGET):
+            raise DataError(f"{path / MANIFEST}: does not list {name}, which a bundle needs")
+    for name in (WEIGHTS, DETECTOR, JOINT, SOURCE, PROCESSOR, TARGET):
         if name not in files and (path / name).exists():
-            raise DataError(f"{path / name}: is not named in {MANIFEST}: it is no part of this bundle")
+            raise DataError(f"{path / name}: is not listed in {MANIFEST}, so it is not part of this bundle")
+
+
+def _check_name(path: Path, name: str) -> None:
+    """Reject names outside the bundle, names that leave it on Windows, and links."""
+    parts = PurePosixPath(name).parts
+    is_plain = "\\" not in name and not PureWindowsPath(name).drive and name.isprintable()
+    if not parts or ".." in parts or PurePosixPath(name).is_absolute() or not is_plain:
+        raise DataError(f"{path / MANIFEST}: lists {name!r}, which is not inside the bundle")
+    for depth in range(1, len(parts) + 1):
+        component = path.joinpath(*parts[:depth])
+        if component.is_symlink():
+            raise DataError(f"{component}: is a link; a bundle contains its files, so replace it by its target")
 
 
 def check_file(path: Path, entry: Any, record: str = MANIFEST) -> None:
-    """A file must be the one the record speaks of, byte for byte."""
+    """Check a file against its recorded size and SHA-256."""
     try:
-        wanted, fingerprint = int(entry["bytes"]), str(entry["sha256"])
+        size, digest = int(entry["bytes"]), str(entry["sha256"])
     except (KeyError, TypeError, ValueError) as error:
-        raise DataError(f"{path}: {record} does not say how many bytes it has, and their sha256") from error
+        raise DataError(f"{path}: {record} records no bytes and sha256 for it") from error
     if not path.is_file():
-        raise DataError(f"{path}: is named in {record} but is not there")
-    if path.stat().st_size != wanted:
-        raise DataError(f"{path}: has {path.stat().st_size:,} bytes, not {wanted:,}: it was cut or changed")
-    if sha256_of(path) != fingerprint:
-        raise DataError(f"{path}: does not match its fingerprint in {record}: it was changed or damaged")
+        raise DataError(f"{path}: is listed in {record} but is missing")
+    if path.stat().st_size != size:
+        raise DataError(f"{path}: has {path.stat().st_size:,} bytes, expected {size:,}: it is truncated or changed")
+    if sha256_of(path) != digest:
+        raise DataError(f"{path}: does not match its SHA-256 in {record}: it was changed or damaged")
 
 
 def save_bundle(
@@ -256,12 +300,13 @@ def save_bundle(
     model: "Seq2Seq",
     description: Description,
     tokenizers: Tokenizers,
-    detector: Detector | None,
+    detector: LanguageDetector | None,
     facts: dict[str, Any],
 ) -> None:
-    """Write or replace a bundle. The next manifest is there before the first file is replaced, and takes its name last.
+    """Write or replace a bundle.
 
-    A run replaces nothing but weights, so that either manifest fits whenever it is killed.
+    The next manifest is written before the first file is replaced and renamed last. A training run replaces only the
+    weights, so one of the two manifests is valid whenever it is killed.
     """
     path.mkdir(parents=True, exist_ok=True)
     contents = {
@@ -271,58 +316,80 @@ def save_bundle(
     }
     if detector is not None:
         contents[DETECTOR] = detector.to_json().encode()
-    files = {name: {"sha256": sha256(content).hexdigest(), "bytes": len(content)} for name, content in contents.items()}
-    write_manifest(path, {"format": FORMAT, "softgaze": __version__, "files": files, "facts": facts}, NEXT)
+    files = {
+        name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
+        for name, content in contents.items()
+    }
+    write_manifest(path, {"format": FORMAT, "softgaze": __version__, "files": files, "facts": facts}, NEXT_MANIFEST)
     for name, content in contents.items():
         if not (path / name).is_file() or sha256_of(path / name) != files[name]["sha256"]:
             write_bytes(path / name, content)
-    rename(path / NEXT, path / MANIFEST)
+    rename(path / NEXT_MANIFEST, path / MANIFEST)
 
 
-def seal(path: Path, names: Iterable[str], facts: dict[str, Any], **more: Any) -> None:
-    """Write the manifest of files that are there."""
-    files = {name: {"sha256": sha256_of(path / name), "bytes": (path / name).stat().st_size} for name in names}
-    write_manifest(path, {"format": FORMAT, "softgaze": __version__, **more, "files": files, "facts": facts})
+def seal(path: Path, names: Iterable[str], facts: dict[str, Any], **sections: Any) -> None:
+    """Write the manifest of existing files."""
+    files = {name: fingerprint(path / name) for name in names}
+    write_manifest(path, {"format": FORMAT, "softgaze": __version__, **sections, "files": files, "facts": facts})
 
 
 def add_facts(path: Path, facts: dict[str, Any], section: str = "facts") -> None:
-    """Say more about a bundle that is there already; nothing else of it changes."""
-    manifest = fitting_manifest(path)
+    """Add facts to the manifest of an existing bundle."""
+    manifest = valid_manifest(path)
     manifest[section] |= facts
     write_manifest(path, manifest)
 
 
 def write_manifest(path: Path, manifest: dict[str, Any], name: str = MANIFEST) -> None:
-    """In one move, with its own fingerprint."""
-    manifest = {**manifest, OWN: own_fingerprint(manifest)}
+    """Replace a manifest atomically, with its own SHA-256."""
+    manifest = {**manifest, SELF_SHA256: _manifest_sha256(manifest)}
     write_text(path / name, json.dumps(manifest, indent=2, ensure_ascii=False) + "\n")
 
 
-# --- weights: the two places that touch safetensors -------------------------------------------------------------
+# --- weights ----------------------------------------------------------------------------------------------------
 
 
 def weights_bytes(model: "Seq2Seq") -> bytes:
-    """Every parameter once, whatever shares it."""
+    """Return the parameters as safetensors; shared ones are stored once."""
     from safetensors.torch import save
 
     return save({name: value.detach().contiguous() for name, value in model.named_parameters()})
 
 
+def tensor_shapes(path: Path) -> dict[str, list[int]]:
+    """Return the shape of each tensor; safetensors checks that header, offsets and file size agree."""
+    from safetensors import SafetensorError, safe_open
+
+    try:
+        with safe_open(path, framework="np") as file:
+            return {name: file.get_slice(name).get_shape() for name in file.keys()}  # noqa: SIM118  not a dict
+    except (OSError, SafetensorError) as error:
+        raise DataError(f"{path}: cannot be read as safetensors: {error}") from error
+
+
 def load_weights(model: "Seq2Seq", path: Path) -> None:
-    """Fill the model; every parameter must be there with its shape, and nothing else."""
+    """Load all parameters; names and shapes must match exactly, and every value must be finite."""
     import torch
     from safetensors import SafetensorError, safe_open
 
-    wanted = dict(model.named_parameters())
+    shapes = tensor_shapes(path)
+    _compare_shapes(path, model, shapes)
     try:
         with safe_open(path, framework="pt") as file:
-            if sorted(wanted) != sorted(file.keys()):
-                raise DataError(f"{path}: holds the weights of another model than {CONFIG} describes")
-            for name, parameter in wanted.items():
-                if file.get_slice(name).get_shape() != list(parameter.shape):
-                    raise DataError(f"{path}: {name} has another shape than {CONFIG} describes")
+            for name in shapes:
+                parameter = model.get_parameter(model.current_name(name))
                 parameter.data.copy_(file.get_tensor(name))
                 if not bool(torch.isfinite(parameter).all()):
-                    raise DataError(f"{path}: {name} holds numbers that are not finite (NaN or infinite)")
+                    raise DataError(f"{path}: {name} contains NaN or infinite values")
     except (OSError, SafetensorError) as error:
         raise DataError(f"{path}: cannot be read as safetensors: {error}") from error
+
+
+def _compare_shapes(path: Path, model: "Seq2Seq", stored: dict[str, list[int]]) -> None:
+    expected = {name: list(parameter.shape) for name, parameter in model.named_parameters()}
+    shapes = {model.current_name(name): shape for name, shape in stored.items()}
+    if sorted(expected) != sorted(shapes):
+        raise DataError(f"{path}: contains the weights of another model than {CONFIG} describes")
+    for name, shape in expected.items():
+        if shapes[name] != shape:
+            raise DataError(f"{path}: {name} has shape {shapes[name]}, expected {shape} from {CONFIG}")

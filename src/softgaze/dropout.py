@@ -1,52 +1,50 @@
-"""Dropout (Srivastava 2014). On a CPU its masks come from random bytes, since drawing a number for each is slow."""
+"""Dropout (Srivastava 2014). On a CPU its masks come from random bytes, because drawing a float each is slow."""
 
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import numpy
+import numpy as np
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softgaze.speed import is_fast
-
 LEVELS = 256  # of a random byte
 
-_own = threading.local()  # the generator of this thread, where it has one
+_local = threading.local()  # the generator of this thread, where `seeded` set one
 
 
 @contextmanager
-def noise(seed: int) -> Iterator[None]:
-    """Draw this thread's CPU masks from `seed`, whatever other threads draw meanwhile."""
-    before = getattr(_own, "generator", None)
-    _own.generator = numpy.random.SFC64(seed)
+def seeded(seed: int) -> Iterator[None]:
+    """Draw this thread's CPU masks from `seed`, independently of other threads."""
+    previous = getattr(_local, "generator", None)
+    _local.generator = np.random.SFC64(seed)
     try:
         yield
     finally:
-        _own.generator = before
+        _local.generator = previous
 
 
-def dropout(vectors: Tensor, share: float) -> Tensor:
-    """Set a random `share` of the numbers to zero and scale up the others, so that the mean stays.
+def dropout(vectors: Tensor, p: float) -> Tensor:
+    """Zero a random share `p` of the values and scale up the others, so that the mean is unchanged.
 
-    Torch draws CPU masks one number after another, a fifth of a small Transformer's step. A byte each is enough: the
-    share becomes the nearest 256th (0.1 is 0.1016), and the scale follows it, so the mean is still exact.
+    Torch draws CPU masks one float at a time, a fifth of a small Transformer's step. One byte each is enough: `p`
+    becomes the nearest 256th (0.1 is 0.1016) and the scale follows it, so the mean stays exact.
     """
-    if vectors.device.type != "cpu" or not is_fast() or torch.compiler.is_compiling():
-        return F.dropout(vectors, share)
-    level = min(max(1, round(share * LEVELS)), LEVELS - 1)
+    if vectors.device.type != "cpu" or torch.compiler.is_compiling():
+        return F.dropout(vectors, p)
+    level = min(max(1, round(p * LEVELS)), LEVELS - 1)
     dropped: Tensor = ByteDropout.apply(vectors, level)  # type: ignore[no-untyped-call]
     return dropped
 
 
 class ByteDropout(torch.autograd.Function):
-    """Multiply by a mask of 0 and 1/(1 − share), going forward and coming back."""
+    """Multiply by a mask of 0 and 1/(1 − p), forward and backward."""
 
     @staticmethod
     def forward(context: Any, vectors: Tensor, level: int) -> Tensor:
-        """Keep the numbers whose byte is not below `level`."""
+        """Keep the values whose random byte is not below `level`."""
         draws, mask = random_bytes(vectors.numel()).view(vectors.shape), torch.empty_like(vectors)
         # Compared straight into floats: by way of booleans it takes eight times as long.
         torch.ge(draws, level, out=mask).mul_(LEVELS / (LEVELS - level))
@@ -55,31 +53,28 @@ class ByteDropout(torch.autograd.Function):
 
     @staticmethod
     def backward(context: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        """The same mask again."""
         return gradient * context.saved_tensors[0], None
 
 
 def random_bytes(count: int) -> Tensor:
-    """From this thread's generator (twice as fast) or torch's own, so that a seed decides them: eight to a number."""
-    size, generator = -(-count // 8), getattr(_own, "generator", None)
+    """Draw bytes, eight per 64-bit number, from this thread's generator (twice as fast) or from torch's."""
+    size, generator = -(-count // 8), getattr(_local, "generator", None)
     if generator is not None:
         return torch.from_numpy(generator.random_raw(size)).view(torch.uint8)[:count]
     return torch.empty(size, dtype=torch.long).random_(-(2**63), None).view(torch.uint8)[:count]
 
 
 class Dropout(nn.Module):
-    """Dropout while training; nothing afterwards."""
+    """Apply `dropout` in training mode."""
 
-    def __init__(self, share: float) -> None:
+    def __init__(self, p: float) -> None:
         super().__init__()
-        if not 0 <= share < 1:
-            raise ValueError(f"a dropout of {share} is not a share from 0 up to 1")
-        self.share = share
+        if not 0 <= p < 1:
+            raise ValueError(f"dropout must be at least 0 and below 1, got {p}")
+        self.p = p
 
     def forward(self, vectors: Tensor) -> Tensor:
-        """Any shape."""
-        return dropout(vectors, self.share) if self.training and self.share else vectors
+        return dropout(vectors, self.p) if self.training and self.p else vectors
 
     def extra_repr(self) -> str:
-        """What printing the model shows."""
-        return str(self.share)
+        return str(self.p)

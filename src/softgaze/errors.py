@@ -1,11 +1,11 @@
-"""What can go wrong for a user, in one line each: what, where, why, how to fix it.
+"""Errors shown to users in one line: what is wrong, where, what was expected, how to fix it.
 
-Every class carries the exit code of the command line. Mistakes in a call are `ValueError`s as everywhere in Python.
+Every class has the exit code of the command line. Programming errors are plain `ValueError`s.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from difflib import get_close_matches
-from typing import TypeVar
+from typing import NoReturn, TypeVar
 
 Entry = TypeVar("Entry")
 
@@ -17,43 +17,51 @@ class SoftgazeError(Exception):
 
 
 class UsageError(SoftgazeError, ValueError):
-    """A flag, setting or combination that cannot work."""
+    """An invalid option, setting or combination."""
 
     exit_code = 2
 
 
 class DataError(SoftgazeError, ValueError):
-    """A file that cannot be read as what it should be; the message names file, line and byte where it can."""
+    """An invalid file; the message names file, line and byte where possible."""
 
     exit_code = 3
 
 
+OnError = Callable[[DataError], None]  # receives the errors of parts of the data that are skipped
+
+
+def raise_error(error: DataError) -> NoReturn:
+    """Raise the error: the `OnError` that skips nothing."""
+    raise error
+
+
 class ResourceError(SoftgazeError, RuntimeError):
-    """The machine lacks something: memory, disk space, an optional package."""
+    """Missing memory, disk space or an optional package."""
 
     exit_code = 4
 
 
 class DivergedError(SoftgazeError, ArithmeticError):
-    """Numbers went astray: in training beyond cure, or between a model and its export."""
+    """Training diverged, or an export does not match its model."""
 
     exit_code = 5
 
 
 def absent(what: object) -> DataError:
-    """The error about a file or folder that is not there."""
+    """Return the error about a missing file or directory."""
     return DataError(f"{what} does not exist; check the spelling and the current folder")
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """The tail of an error about an unknown name: the nearest known names, or all of them."""
+    """Return the end of an error about an unknown name: the nearest known names, or all of them."""
     names = list(known)
     near = get_close_matches(name, names, n=3, cutoff=0.5)
     return f"did you mean {' or '.join(near)}?" if near else f"known: {', '.join(names)}"
 
 
 def pick(kind: str, name: str, table: Mapping[str, Entry]) -> Entry:
-    """`table[name]`, or a `UsageError` that says what `kind` of thing was asked for and which names are near."""
+    """Return `table[name]`, or raise a `UsageError` that names the `kind` and the nearest known names."""
     if not isinstance(name, str) or name not in table:
         raise UsageError(f"unknown {kind} {name!r}; {did_you_mean(str(name), table)}")
     return table[name]

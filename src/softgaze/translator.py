@@ -1,134 +1,146 @@
-"""The facade: text in, Translation out, whatever the architecture.
+"""The main interface: `load` a model directory, `translate` text, get a `Translation`.
 
-Text longer than the model was trained for is split, translated in parts and joined again, never cut. Importing this
-file does not import torch; `load` does.
+Text longer than the model was trained for is split, translated in parts and joined again, never cut. This module does
+not import torch; `load` does if the model needs it.
 """
 
-import math
-import re
-import unicodedata
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from heapq import nlargest
-from itertools import accumulate, islice, pairwise
+from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
 from softgaze.bundle import ATTENTION, Bundle
-from softgaze.data.languages import is_unspaced
-from softgaze.data.readers import Reader
-from softgaze.data.tokens import normalise
-from softgaze.devices import has_torch, need_torch
-from softgaze.engines import Engine, Reading, open_engine
+from softgaze.data.language_id import is_unspaced
+from softgaze.data.sentence_split import split_text
+from softgaze.data.tokenizer import normalise
+from softgaze.engines import EncodedSource, Engine, open_engine
 from softgaze.engines.base import Ids, Items
 from softgaze.errors import SoftgazeError, UsageError
-from softgaze.search.hypothesis import Hypothesis, hypothesis
-from softgaze.search.settings import Sampling, Search
-from softgaze.symbols import END
+from softgaze.runtime import has_torch, need_torch
+from softgaze.search import Hypothesis, SearchOptions
+from softgaze.special_tokens import EOS
 
 if TYPE_CHECKING:
-    from softgaze.engines.torch import TorchEngine
-    from softgaze.gaze import Alignment, Attention, Choice, Passage
-    from softgaze.gaze.aligner import Aligner
-    from softgaze.gaze.difference import Difference
-    from softgaze.gaze.edits import Edit
-    from softgaze.gaze.recording import Matrix
-    from softgaze.gaze.tree import Beam, Log, Tried
-    from softgaze.gaze.what_if import Change, HeadName, Question, Word
+    from softgaze.engines.torch_engine import TorchEngine
+    from softgaze.explain import Alignment, Attention, SelectedMap
+    from softgaze.explain.beam_tree import BeamTrace
+    from softgaze.explain.explanation import Explanation
+    from softgaze.explain.map_selection import Aligner
+    from softgaze.explain.recording import Matrix
+    from softgaze.explain.text_diff import TextDiff
+    from softgaze.explain.what_if import Change, ChangeRequest, HeadName, Word
     from softgaze.models import Seq2Seq
-    from softgaze.search.hypothesis import Considered
+    from softgaze.search.beam import TraceCallback
 
-WINDOW = 2048  # lines of a stream sorted by length together: enough for little padding, little enough to wait for
+WINDOW = 2048  # lines of a stream that are sorted by length together: little padding, bounded delay and memory
 
-CONTROLS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), " ")  # not text: line ends, NUL, terminal escapes
+_CONTROL_CHARACTERS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), " ")  # line ends, NUL, terminal escapes
 
-NOTHING_LOOKED = "the text is empty, or the model has no attention (arch rnn keeps the source in one vector)"
-
-Progress = Callable[[int], None]  # told how many more texts are done
+Progress = Callable[[int], None]  # called with the number of texts done since the last call
 
 
-# --- what can be asked for --------------------------------------------------------------------------------------
+# --- translations -----------------------------------------------------------------------------------------------
 
 
-class Options(TypedDict, total=False):
-    """The keywords of `translate`; meanings and defaults are those of `Search`."""
+class TranslatedPart(NamedTuple):
+    """The source and the target of one pass through the model; a text that was not split has one part."""
 
-    beam: int
-    nbest: int
-    length_penalty: float
-    sampling: Sampling | None
-    max_length: int | None
-    min_length: int
-    no_repeat: int
-    prefix: str
-    batch_tokens: int | None
-
-
-# --- what comes back --------------------------------------------------------------------------------------------
-
-
-class Part(NamedTuple):
-    """What the model read and wrote in one go; a text that was not split has one."""
-
-    source_ids: Items  # as read, END included
-    target_ids: Ids  # as written, without BEGIN and END
-    source_tokens: tuple[str, ...]  # how the ids are written; the source's END too
+    source_ids: Items  # EOS included
+    target_ids: Ids  # without BOS and EOS
+    source_tokens: tuple[str, ...]  # the source's EOS included
     target_tokens: tuple[str, ...]
-    log_probability: float
+    log_prob: float
     finished: bool  # False: cut at the maximum length
 
     @property
     def length(self) -> int:
-        """Tokens that were predicted, END among them."""
+        """Number of predicted tokens, EOS included."""
         return len(self.target_ids) + self.finished
 
 
 @dataclass(frozen=True)
 class Translation:
-    """One text, translated."""
+    """A translated text. The explanations are computed by `Translator.explain` when first used."""
 
-    source: str  # as it was given
+    source: str
     text: str
-    score: float  # what alternatives are ranked by: log-probability / length^α; higher is better, 0 is certain
-    parts: tuple[Part, ...] = field(repr=False)  # what the model read and wrote; none for empty text
-    alternatives: tuple["Translation", ...] = ()  # the next best, best first; of samples, in the order drawn
-    translator: "Translator | None" = field(default=None, repr=False, compare=False)  # who can look once more
-    search: Search = field(default=Search(), repr=False, compare=False)  # how it was looked for
-    changes: tuple["Change", ...] = field(default=(), repr=False)  # what `what_if` changed, first to last
-    before: "Translation | None" = field(default=None, repr=False, compare=False)  # what `what_if` was asked of
-
-    @cached_property
-    def attention(self) -> "Attention | None":
-        """Where each word looked, on the picture if it is one; recorded when first asked for, which changes nothing.
-
-        None where nothing looked at anything: empty text, or a model without attention (arch rnn).
-        """
-        return self.asked().attention(self)
-
-    @cached_property
-    def beam(self) -> "Beam":
-        """Everything the beam search considered, losing hypotheses too: searched once more, which changes nothing."""
-        return self.asked().beam(self)
+    score: float  # alternatives are ranked by log-probability / length^α; higher is better, 0 is certain
+    parts: tuple[TranslatedPart, ...] = field(repr=False)  # empty for empty text
+    alternatives: tuple["Translation", ...] = ()  # the next best, best first; samples in the order drawn
+    translator: "Translator | None" = field(default=None, repr=False, compare=False)
+    options: SearchOptions = field(default=SearchOptions(), repr=False, compare=False)
+    changes: tuple["Change", ...] = field(default=(), repr=False)  # made by `what_if`, first to last
+    original: "Translation | None" = field(default=None, repr=False, compare=False)  # that `what_if` started from
 
     @property
-    def influence(self) -> "Matrix":
-        """(target words, source words): how much less likely each word becomes when a source word is left out."""
-        return self.influence_and_end[:-1]
+    def tokens(self) -> tuple[str, ...]:
+        """Subwords of the translation."""
+        return tuple(token for part in self.parts for token in part.target_tokens)
+
+    @property
+    def source_tokens(self) -> tuple[str, ...]:
+        """Subwords of the source, with the EOS of each part."""
+        return tuple(token for part in self.parts for token in part.source_tokens)
+
+    @property
+    def log_prob(self) -> float:
+        """Log-probability of the whole translation."""
+        return sum((part.log_prob for part in self.parts), 0.0)
+
+    @property
+    def finished(self) -> bool:
+        """False if a part was cut at the maximum length."""
+        return all(part.finished for part in self.parts)
+
+    def __str__(self) -> str:
+        return self.text
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the translation and its alternatives as JSON types."""
+        own = {
+            "text": self.text,
+            "score": self.score,
+            "log_prob": self.log_prob,
+            "finished": self.finished,
+            "tokens": list(self.tokens),
+        }
+        alternatives = [
+            {name: value for name, value in alternative.to_dict().items() if name in own}
+            for alternative in self.alternatives
+        ]
+        return {"source": self.source, **own, "alternatives": alternatives}
+
+    # --- shortcuts to the explanation
 
     @cached_property
-    def influence_and_end(self) -> "Matrix":
-        """The same with one more row, for the end: whether it would rather have gone on."""
-        return self.asked().influences([self])[0]
+    def explanation(self) -> "Explanation":
+        """The explanation of this translation by its translator."""
+        if self.translator is None:
+            raise UsageError("this translation has no translator; use Translator.explain(translation)")
+        return self.translator.explain(self)
 
-    def honesty(self) -> float:
-        """Rank correlation of the attention with the influence: 1, it shows what mattered; 0, it tells nothing."""
-        from softgaze.gaze.honesty import honesty
+    @property
+    def attention(self) -> "Attention | None":
+        """Attention of each target word over the source; None for empty text or a model without attention."""
+        return self.explanation.attention
 
-        if self.attention is None:
-            raise UsageError(f"there is no attention to be honest: {NOTHING_LOOKED}")
-        return honesty(self.attention, self.influence)
+    @property
+    def occlusion(self) -> "Matrix":
+        """(target words, source words): the log-probability each target word loses without a source word."""
+        return self.explanation.occlusion
+
+    @property
+    def beam(self) -> "BeamTrace":
+        """Every hypothesis the beam search considered."""
+        return self.explanation.beam
+
+    def faithfulness(self) -> float:
+        """Return the rank correlation of attention and occlusion: 1 agrees fully, 0 not at all."""
+        return self.explanation.faithfulness()
 
     def what_if(
         self,
@@ -139,606 +151,420 @@ class Translation:
         sharpen: float = 1.0,
         where: "Sequence[HeadName] | None" = None,
     ) -> "Translation":
-        """What would be written if the model looked elsewhere: searched anew in the same way; `diff` says what changed.
+        """Translate again with changed attention; see `Explanation.what_if`."""
+        changed: Translation = self.explanation.what_if(
+            mask=mask, attend=attend, ablate=ablate, sharpen=sharpen, where=where
+        )
+        return changed
 
-        `mask`: source words that may not be looked at, as text or, where repeated, by number. `attend`: {number of an
-        output word: the source word that has all weight while it is written}; whether the word before is over is
-        decided as ever. `ablate`: heads that look nowhere. `sharpen`: weights to this power, above 1 sharper. `where`:
-        the heads that mask, attend and sharpen are for; all of the cross-attention unless named. A head is (layer,
-        head), or (kind, layer, head) for another kind of attention; None is all of them.
+    def what_ifs(self, requests: "Sequence[ChangeRequest]") -> "list[Translation]":
+        """Return one changed translation for each request, all from one search."""
+        return self.explanation.what_ifs(requests)
 
-        Words are counted from 0. What is changed comes on top of what was changed already, and what comes later wins.
-        """
-        from softgaze.gaze.what_if import Question
+    def diff(self) -> "TextDiff":
+        """Return the differences from the translation that `what_if` started from."""
+        from softgaze.explain.explanation import Explanation
 
-        return self.what_ifs([Question(mask, attend, ablate, sharpen, where)])[0]
-
-    def what_ifs(self, questions: "Sequence[Question]") -> "list[Translation]":
-        """Many `what_if`s of their own, in one search."""
-        if self.attention is None:
-            raise UsageError(f"there is no attention to change: {NOTHING_LOOKED}")
-        return self.asked().what_ifs(self, [question.change(self.attention.recording) for question in questions])
-
-    def diff(self) -> "Difference":
-        """From the translation that `what_if` was asked of to this one."""
-        from softgaze.gaze.difference import Difference, difference
-
-        if self.before is None:
-            raise UsageError("only what `what_if` gives has something to differ from")
-        return Difference(difference(self.before.text, self.text), self.before.score, self.score)
-
-    def asked(self) -> "Translator":
-        """The translator that wrote this."""
-        if self.translator is None:
-            raise UsageError("this translation knows no model to look with; give it to Translator.attention")
-        return self.translator
-
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        """Subwords of the translation."""
-        return tuple(token for part in self.parts for token in part.target_tokens)
-
-    @property
-    def source_tokens(self) -> tuple[str, ...]:
-        """Subwords of the source as the model read them, with the END of each part."""
-        return tuple(token for part in self.parts for token in part.source_tokens)
-
-    @property
-    def log_probability(self) -> float:
-        """Of the whole translation: the sum over its parts."""
-        return sum((part.log_probability for part in self.parts), 0.0)
-
-    @property
-    def finished(self) -> bool:
-        """False when a part was cut at the maximum length."""
-        return all(part.finished for part in self.parts)
-
-    def __str__(self) -> str:
-        return self.text
+        return Explanation(self.translator, self).diff()
 
     def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """For notebooks: both texts, and where each word looked."""
-        from softgaze.gaze.notebook import bundle
+        """Show both texts and the attention map in a notebook."""
+        from softgaze.explain.render.pages import notebook_mimebundle
 
         if self.translator is None or self.attention is None:
             return {"text/plain": repr(self)}
-        return bundle(self.attention, self.source, self.text)
-
-    def to_dict(self) -> dict[str, Any]:
-        """For JSON."""
-        facts = {
-            "text": self.text,
-            "score": self.score,
-            "log_probability": self.log_probability,
-            "finished": self.finished,
-            "tokens": list(self.tokens),
-        }
-        others = [
-            {name: value for name, value in each.to_dict().items() if name in facts} for each in self.alternatives
-        ]
-        return {"source": self.source, **facts, "alternatives": others}
+        return notebook_mimebundle(self.attention, self.source, self.text)
 
 
 # --- the translator ---------------------------------------------------------------------------------------------
 
 
-def load(path: str | Path, device: str = "auto", *, full: bool = True) -> "Translator":
-    """Open a model directory: checked file by file, and nothing in it is executed.
+def load(path: str | Path, device: str = "auto", *, explain_with_torch: bool = True) -> "Translator":
+    """Open a model directory. Every file is verified, and nothing in it is executed.
 
-    An exported model runs without torch. Where its torch weights are beside it, `full` has them show all layers and
-    heads when asked where it looked; else the engine tells its own map.
+    An exported model runs without torch. If its torch weights are included, they provide the attention of all layers
+    and heads; with `explain_with_torch=False` the exported engine provides its own map instead.
     """
-    bundle = Bundle.open(Path(path))  # what is wrong with the path is said before anything slow is imported
-    return Translator(bundle, open_engine(bundle, device), full=full)
+    bundle = Bundle.open(Path(path))  # before anything slow is imported
+    return Translator(bundle, open_engine(bundle, device), explain_with_torch=explain_with_torch)
 
 
 class Translator:
-    """A trained model with its tokenizers. Holds no state between calls, so one serves many."""
+    """A trained model with its tokenizers. It keeps no state between calls and may be shared by threads."""
 
-    def __init__(self, bundle: Bundle, engine: Engine, measured: "Choice | None" = None, *, full: bool = True) -> None:
-        self.bundle, self.engine, self.newly_measured, self.full = bundle, engine, measured, full
+    def __init__(
+        self,
+        bundle: Bundle,
+        engine: Engine,
+        selected_map: "SelectedMap | None" = None,
+        *,
+        explain_with_torch: bool = True,
+    ) -> None:
+        self.bundle, self.engine, self.explain_with_torch = bundle, engine, explain_with_torch
+        self._selected_map = selected_map
 
     @property
     def device(self) -> str:
-        """Where the model runs."""
+        """Device the model runs on."""
         return self.engine.device
 
     @property
     def model(self) -> "Seq2Seq":
-        """The model of torch."""
-        return self.torch.model
+        """The torch model."""
+        return self.torch_engine.model
 
     @property
-    def places(self) -> int | None:
-        """How many tokens the model has places for; None where there is no such limit."""
-        return self.engine.places
+    def max_positions(self) -> int | None:
+        """Most tokens the model has positions for; None if unlimited."""
+        return self.engine.max_positions
 
     @property
-    def can_look_elsewhere(self) -> bool:
-        """Whether `what_if` can be asked: not of an exported model, unless torch and its weights are there."""
-        return self.bundle.has_weights and has_torch()
+    def has_attention(self) -> bool:
+        """Whether the model attends to its source."""
+        return self.engine.cross_attention_shape != (0, 0)
 
-    @cached_property
-    def torch(self) -> "TorchEngine":
-        """The engine that can be made to look elsewhere; of an exported model, by the weights beside it."""
-        if not self.bundle.has_weights:
-            raise UsageError(
-                f"{self.bundle.path}: this was exported to {self.engine.name}, which cannot be watched so closely; "
-                "ask the model it was made from, or export it once more with --with-weights"
-            )
-        need_torch()
-        from softgaze.engines.torch import TorchEngine
-
-        if isinstance(self.engine, TorchEngine):
-            return self.engine
-        beside = TorchEngine.open(self.bundle)
-        beside.note = f"told by the torch weights, not by {self.engine.name}"
-        return beside
-
-    @cached_property
-    def eyes(self) -> Engine:
-        """Who says where the model looked: torch, if it may and its weights are there, else the engine itself."""
-        return self.torch if self.full and self.can_look_elsewhere else self.engine
+    # --- translating
 
     @overload
-    def translate(self, text: str, **options: Unpack[Options]) -> Translation: ...
+    def translate(self, text: str, options: SearchOptions | None = None, **fields: Any) -> Translation: ...
 
     @overload
-    def translate(self, text: list[str], **options: Unpack[Options]) -> list[Translation]: ...
+    def translate(self, text: list[str], options: SearchOptions | None = None, **fields: Any) -> list[Translation]: ...
 
-    def translate(self, text: str | list[str], **options: Unpack[Options]) -> Translation | list[Translation]:
-        """Translate a text, or a list of them in order; the keywords are the fields of `Search`.
+    def translate(
+        self, text: str | list[str], options: SearchOptions | None = None, **fields: Any
+    ) -> Translation | list[Translation]:
+        """Translate a text, or a list of texts in order; fields of `SearchOptions` may be given as keywords.
 
         Empty text stays empty. White space of any kind counts as one space. A text with more subwords than the model
-        was trained for is split at its sentences; the score is then that of all parts together.
+        was trained for is split at its sentences; its score is that of all parts together.
         """
         if isinstance(text, str):
-            return next(self.translate_lines([text], **options))
-        return list(self.translate_lines(text, ahead=True, **options))
+            return next(self.translate_lines([text], options, **fields))
+        return list(self.translate_lines(text, options, ahead=True, **fields))
 
     def translate_lines(
         self,
         lines: Iterable[str],
+        options: SearchOptions | None = None,
         *,
         window: int = WINDOW,
         progress: Progress | None = None,
         ahead: bool = False,
-        **options: Unpack[Options],
+        **fields: Any,
     ) -> Iterator[Translation]:
-        """Translate a stream: one translation for each line, in order, read `window` lines at a time.
+        """Translate a stream: yield one translation for each line, in order, reading `window` lines at a time.
 
-        With `ahead` the engine may begin the next windows before this one is done, as many as keep its workers busy:
-        for lines that are all there, since whoever sends lines only after an answer would wait for ever. Where a line
-        cannot be read, those before it are translated before the error is raised.
+        With `ahead` the engine may start the next windows before this one is done. Use it for lines that are all
+        available: a client that sends a line only after the previous answer would wait forever. If a line cannot be
+        read, the lines before it are translated before the error is raised.
         """
-        search = Search(**options)
-        search.check()
-        blocks = Windows(lines, window)
-        for together in [blocks] if ahead else ([block] for block in blocks):
-            yield from self.translate_blocks(together, search, progress)
-        if blocks.mistake is not None:
-            raise blocks.mistake
+        options = SearchOptions.of(options, fields)
+        windows = _Windows(lines, window)
+        for group in [windows] if ahead else ([texts] for texts in windows):
+            yield from self._translate_windows(group, options, progress)
+        if windows.error is not None:
+            raise windows.error
 
-    def translate_block(self, texts: Sequence[str], search: Search) -> Iterator[Translation]:
-        """Translate texts together, batched by length."""
-        return self.translate_blocks([texts], search)
-
-    def translate_blocks(
-        self, blocks: Iterable[Sequence[str]], search: Search, progress: Progress | None = None
+    def _translate_windows(
+        self, windows: Iterable[list[str]], options: SearchOptions, progress: Progress | None
     ) -> Iterator[Translation]:
-        """One block after another, as the engine asks for them; what is found is spelled out while it goes on."""
-        begun: deque[Block] = deque()
-        at = 0  # the number of the first of them
+        started: deque[tuple[list[str], list[list[EncodedSource]]]] = deque()
 
-        def readings() -> Iterator[Sequence[Reading]]:
-            for texts in blocks:
-                begun.append(Block(texts, self.readings(texts, search), progress or (lambda count: None)))
-                yield begun[-1].readings
+        def encoded_windows() -> Iterator[list[EncodedSource]]:
+            for texts in windows:
+                encoded = self.encode(texts, options)
+                started.append((texts, encoded))
+                if progress is not None:
+                    progress(encoded.count([]))  # empty texts are done
+                yield [source for sources in encoded for source in sources]
 
-        for place, found in self.engine.search_on(readings(), search):
-            if place > at:  # all of the one before is found
-                yield from self.assembled(begun.popleft(), search)
-                at = place
-            for number, hypotheses in found:
-                begun[0].take(number, [self.part(begun[0].readings[number].ids, each) for each in hypotheses])
-        for block in begun:
-            yield from self.assembled(block, search)
+        def on_batch(sources: Sequence[EncodedSource]) -> None:
+            if progress is not None:
+                progress(sum(source.part == 0 for source in sources))  # a text counts with its first part
 
-    def assembled(self, block: "Block", search: Search) -> Iterator[Translation]:
-        """The translations of a block of which all is found."""
-        found = iter(block.found)
-        for text, readings in zip(block.texts, block.split, strict=True):
-            yield self.assemble(text, [next(found) for _ in readings], search)
+        for results in self.engine.search(encoded_windows(), options, on_batch):
+            texts, encoded = started.popleft()
+            remaining = iter(results)
+            for text, sources in zip(texts, encoded, strict=True):
+                yield self._best(text, sources, list(islice(remaining, len(sources))), options)
 
-    def translate_aloud(self, text: str, tell: Callable[[str], None]) -> Translation:
-        """Translate with a beam of 1, and tell every word as soon as the next one begins.
+    def translate_stream(self, text: str, on_text: Callable[[str], None]) -> Translation:
+        """Translate greedily and call `on_text` with each word as soon as the next one begins.
 
-        What was told, put together, is the translation, unless an engine had to think again.
+        The streamed pieces concatenate to the translation unless the engine had to decode a part again.
         """
-        search = Search(beam=1)
-        speaker = Speaker(self.written, tell, self.space)
-        parts: list[list[Part]] = []
-        for reading in self.readings([text], search)[0]:
-            [best] = self.engine.search_aloud(reading, search, speaker.hear)
-            speaker.finish(best.tokens)
-            parts.append([self.part(reading.ids, best)])
-        return self.assemble(text, parts, search)
+        options = SearchOptions(beam_size=1)
+        streamer = _WordStreamer(self.decode, on_text, self._separator)
+        [sources] = self.encode([text], options)
+        results = []
+        for source in sources:
+            [best] = self.engine.search_stream(source, options, streamer.on_tokens)
+            streamer.finish(best.tokens)
+            results.append([best])
+        return self._best(text, sources, results, options)
 
-    # --- looking once more
+    # --- explaining, scoring and aligning
 
-    @cached_property
-    def choice(self) -> "Choice | None":
-        """The map that was measured to show best what this model looks at; None in a bundle that nobody measured."""
-        from softgaze.gaze import Choice
+    def explain(self, translation: Translation) -> "Explanation":
+        """Return the explanation of a translation: attention, occlusion, what-if edits, beam, faithfulness."""
+        from softgaze.explain.explanation import Explanation
 
-        stored = (self.bundle.facts if self.eyes.name == "torch" else self.bundle.engine).get(ATTENTION)
-        return Choice.from_dict(stored) if stored else self.newly_measured
-
-    def measured(self, pairs: Iterable[tuple[str, str]]) -> "Translator":
-        """The same; where nobody measured which map to show, it is chosen on these sentence pairs, for all texts."""
-        from softgaze.gaze.choice import by_influence
-
-        if self.choice is not None:
-            return self
-        return Translator(self.bundle, self.engine, by_influence(self.aligner().forward, pairs), full=self.full)
-
-    def attention(self, translation: Translation) -> "Attention | None":
-        """Where a translation looked: the model is run once more over its own output, and only watches.
-
-        A look at a picture comes with its photo, and with how sure the model was of each word.
-        """
-        [attention] = self.attentions([translation])
-        photo = self.bundle.tokenizers.source.photo(translation.source)
-        if attention is None or photo is None:
-            return attention
-        recording = replace(attention.recording, photo=photo, chances=self.chances(translation))
-        return replace(attention, recording=recording)
-
-    def chances(self, translation: Translation) -> tuple[float, ...]:
-        """The probability of each subword that was written, with the END of each part."""
-        from softgaze.gaze.influence import log_probabilities
-
-        tokenizers = self.bundle.tokenizers
-        parts = passage_of(translation, tokenizers.source).parts
-        asked = [part._replace(target=(*part.target, END)) for part in parts]
-        return tuple(math.exp(each) for found in log_probabilities(self.eyes, tokenizers, asked) for each in found)
+        return Explanation(self, translation)
 
     def attentions(self, translations: Sequence[Translation]) -> "list[Attention | None]":
-        """The same for many, batched. What was changed by `what_if` is shown as it was before: layer, head and all."""
-        from softgaze.gaze.passages import record, shown
+        """Return the attention of many translations, batched."""
+        from softgaze.explain.explanation import attention_maps
 
-        passages = [passage_of(each, self.bundle.tokenizers.source) for each in translations]
-        recordings = record(self.eyes, self.bundle.tokenizers, passages)
-        shows = (each.before.attention if each.before else None for each in translations)
-        return [
-            replace(like, recording=recording) if like and "cross" in recording.kinds else shown(recording, self.choice)
-            for like, recording in zip(shows, recordings, strict=True)
-        ]
+        return attention_maps(self, translations)
 
-    def what_ifs(self, translation: Translation, changes: "Sequence[Change]") -> list[Translation]:
-        """A translation searched anew with each of the changes on top of its own, all in one search."""
-        all_changes = [(*translation.changes, *([] if change.is_none else [change])) for change in changes]
-        asked = [own for own in all_changes if own != translation.changes]  # without a change nothing is searched
-        readings = [each for own in asked for each in self.changed_readings(translation, own)]
-        found = iter(self.searched_by_torch(readings, translation.search))
-        return [
-            self.changed(translation, own, found)
-            if own != translation.changes
-            else replace(translation, before=translation)
-            for own in all_changes
-        ]
+    def occlusions(self, translations: Sequence[Translation]) -> "list[Matrix]":
+        """Return the occlusion scores, with a last row for EOS, of many translations, batched."""
+        from softgaze.explain.explanation import occlusions
 
-    def changed(self, before: Translation, changes: "tuple[Change, ...]", found: Iterator[list[Part]]) -> Translation:
-        """From the hypotheses of its parts; the alternatives are changed alike."""
-        parts = [next(found) for _ in before.parts]
-        best = self.assemble(before.source, parts, before.search)
-        others = tuple(replace(each, changes=changes, before=before) for each in best.alternatives)
-        return replace(best, alternatives=others, changes=changes, before=before)
+        return occlusions(self, translations)
 
-    def influences(self, translations: Sequence[Translation]) -> "list[Matrix]":
-        """(target words + end, source words) of each: the log-probability that is lost when a source word is left out.
-
-        All in one go.
-        """
-        from softgaze.gaze.influence import influences_and_end
+    def score(self, source: str, target: str) -> Translation:
+        """Return a given target as a translation by this model, with its log-probability."""
+        from softgaze.explain.scoring import IdPair, TokenizedPair, check_max_positions
 
         tokenizers = self.bundle.tokenizers
-        return influences_and_end(self.eyes, tokenizers, [passage_of(each, tokenizers.source) for each in translations])
-
-    def beam(self, translation: Translation) -> "Beam":
-        """The search of a translation once more, part by part, with a witness."""
-        from softgaze.gaze.tree import Beam, ranked
-
-        if translation.search.sampling is not None:
-            raise UsageError("a translation that was sampled had no beam; translate without sampling to see one")
-        logs = [self.witnessed(translation, number) for number in range(len(translation.parts))]
-        tried = [
-            self.tried(translation, number, log, each) for number, log in enumerate(logs) for each in log.stopped()
-        ]
-        return Beam(tuple(log.root() for log in logs), ranked(tried))
-
-    def witnessed(self, translation: Translation, number: int) -> "Log":
-        """Everything that is considered for one part."""
-        from softgaze.gaze.tree import Log
-        from softgaze.gaze.words import END_MARK
-
-        considered: dict[Ids, tuple[float, bool]] = {}
-
-        def witness(_: int, told: "Considered") -> None:
-            considered[told.tokens] = told.log_probability, told.ended
-
-        def piece(token: int) -> str:
-            return END_MARK if token == END else self.bundle.tokenizers.target.pieces([token])[0]
-
-        reading = self.changed_readings(translation, translation.changes)[number]
-        [[best, *_]] = self.torch.run([reading], translation.search, witness)
-        return Log(considered, (*best.tokens, *[END] * best.finished), piece, self.written)
-
-    def tried(self, translation: Translation, number: int, log: "Log", tokens: Ids) -> "Tried":
-        """A hypothesis where it stopped, with the part of the text it is a translation of."""
-        from softgaze.gaze.tree import Tried
-
-        found = hypothesis(list(tokens), log.considered[tokens][0], translation.search.length_penalty)
-        part = self.part(translation.parts[number].source_ids, found)
-        source = translation.source if len(translation.parts) == 1 else self.bundle.tokenizers.source.decode(part[0])
-        changes = tuple(replace(change, parts=(change.parts[number],)) for change in translation.changes)
-        alone = self.translation(source, (part,), translation.search)
-        alone = replace(alone, changes=changes, before=translation)
-        status = log.status(tokens)
-        return Tried(
-            alone.text, alone.tokens, alone.score, alone.log_probability, status, number, lambda: alone.attention
-        )
-
-    def given(self, source: str, text: str) -> Translation:
-        """A translation that somebody else wrote, as if this model had: how likely it is, and where its words look."""
-        from softgaze.gaze.influence import log_probabilities
-        from softgaze.gaze.passages import Passage, Spoken, check_places
-
-        tokenizers = self.bundle.tokenizers
-        check_places(Passage.of(source, text, tokenizers), self.places)
-        [read], [written] = tokenizers.source.encode([source]), tokenizers.target.encode([text])
-        if not len(read) or not written:
-            return Translation(source, normalise(text), 0.0, (), translator=self)
-        whole = [*written, END]  # the END is predicted like any token
-        [chances] = log_probabilities(self.eyes, tokenizers, [Spoken(read, whole)])
-        part = self.part(tokenizers.source.closed(read), hypothesis(whole, float(chances.sum()), 1.0))
-        return Translation(source, normalise(text), combined_score([part], 1.0), (part,), translator=self)
+        check_max_positions(TokenizedPair.of(source, target, tokenizers), self.max_positions)
+        [source_ids], [target_ids] = tokenizers.source.encode([source]), tokenizers.target.encode([target])
+        text = normalise(target)
+        if not len(source_ids) or not target_ids:
+            return Translation(source, text, 0.0, (), translator=self)
+        with_eos = [*target_ids, EOS]
+        [log_probs] = self.scorer.log_probs([IdPair(source_ids, with_eos)])
+        hypothesis = Hypothesis.of(with_eos, float(log_probs.sum()), 1.0)
+        part = self.part(tokenizers.source.add_eos(source_ids), hypothesis)
+        return Translation(source, text, combined_score([part], 1.0), (part,), translator=self)
 
     def aligner(self, reverse: "Translator | None" = None, **options: Any) -> "Aligner":
-        """What links the words of given pairs, with the `reverse` model if there is one; options are `Aligner`'s."""
-        from softgaze.gaze.aligner import Aligner
-        from softgaze.gaze.choice import Looker
+        """Return a word aligner, with the `reverse` model if given; `options` are those of `Aligner`."""
+        from softgaze.explain.map_selection import Aligner, AttentionReader
 
-        both = [Looker(each.eyes, each.bundle.tokenizers, each.choice, each.places) for each in (self, reverse) if each]
-        return Aligner(both[0], both[1] if reverse else None, **options)
+        sources = [
+            AttentionReader(each.scorer, each.bundle.tokenizers, each.selected_map, each.max_positions)
+            for each in (self, reverse)
+            if each
+        ]
+        return Aligner(sources[0], sources[1] if reverse else None, **options)
 
     def align(
         self, sources: Sequence[str], targets: Sequence[str], reverse: "Translator | None" = None, **options: Any
     ) -> "list[Alignment]":
-        """Which words of each source mean which of its target; the map is chosen on these pairs if none is stored."""
+        """Align the words of sentence pairs; the map is selected on these pairs if the model has none."""
         pairs = list(zip(sources, targets, strict=True))
-        return self.aligner(reverse, **options).measured(pairs).align(pairs)
+        return self.aligner(reverse, **options).with_selected_maps(pairs).align(pairs)
 
-    # --- before the model
-
-    @cached_property
-    def limit(self) -> int:
-        """Subwords of a source that the model takes at once, END not counted."""
-        trained = self.bundle.tokenizers.source.most(self.bundle.description.max_length)
-        return trained if self.places is None else min(trained, self.places - 1)
-
-    def readings(self, texts: Sequence[str], search: Search) -> list[list[Reading]]:
-        """What the model will read of each text: nothing if it is empty, several parts if it is too long."""
-        tokenizer, prefix = self.bundle.tokenizers.source, self.prefix(search)
-        readings = []
-        for text, ids in zip(texts, tokenizer.encode(texts), strict=True):
-            parts = [ids] if len(ids) <= self.limit else tokenizer.encode(split_text(text, tokenizer, self.limit))
-            readings.append(
-                [
-                    Reading(tokenizer.closed(part), () if number else prefix)
-                    for number, part in enumerate(filter(len, parts))
-                ]
-            )
-        return readings
-
-    def changed_readings(self, translation: Translation, changes: "Iterable[Change]") -> list[Reading]:
-        """What was read, to be read once more while looking elsewhere."""
-        prefix = self.prefix(translation.search)
-        return [
-            Reading(part.source_ids, () if number else prefix, edits_of(changes, number))
-            for number, part in enumerate(translation.parts)
-        ]
-
-    def prefix(self, search: Search) -> Ids:
-        """The forced beginning of a text."""
-        [ids] = self.bundle.tokenizers.target.encode([search.prefix])
-        return tuple(ids)
-
-    def searched_by_torch(self, readings: Sequence[Reading], search: Search) -> list[list[Part]]:
-        """What is found for each reading, in order."""
-        found = dict(self.torch.search(readings, search))
-        return [[self.part(each.ids, best) for best in found[number]] for number, each in enumerate(readings)]
-
-    # --- after the model
-
-    def assemble(self, text: str, parts: list[list[Part]], search: Search) -> Translation:
-        """The translation of a text from what was found for its parts, the alternatives attached to the best."""
-        choose = best_combinations if search.sampling is None else same_draws
-        best, *others = [self.translation(text, chosen, search) for chosen in choose(parts, search)]
-        return replace(best, alternatives=tuple(others))
-
-    def part(self, ids: Items, found: Hypothesis) -> Part:
-        """What one hypothesis says."""
-        source, target = self.bundle.tokenizers.source, self.bundle.tokenizers.target
-        pieces = tuple(source.pieces(ids)), tuple(target.pieces(found.tokens))
-        return Part(ids, found.tokens, *pieces, found.log_probability, found.finished)
-
-    def translation(self, text: str, parts: tuple[Part, ...], search: Search) -> Translation:
-        """Parts joined to one text."""
-        written = self.space.join(filter(None, (self.written(part.target_ids) for part in parts)))
-        score = combined_score(parts, search.length_penalty)
-        return Translation(text, written, score, parts, translator=self, search=search)
+    # --- what explanations use
 
     @property
-    def space(self) -> str:
-        """What stands between two parts of a text."""
+    def supports_interventions(self) -> bool:
+        """Whether `what_if` works: it needs torch and the torch weights."""
+        return self.bundle.has_weights and has_torch()
+
+    @cached_property
+    def torch_engine(self) -> "TorchEngine":
+        """The torch engine; of an exported model, from the torch weights it includes."""
+        if not self.bundle.has_weights:
+            raise UsageError(
+                f"{self.bundle.path}: this model was exported to {self.engine.name} without its torch weights; "
+                "use the model it was made from, or export it again with --with-weights"
+            )
+        need_torch()
+        from softgaze.engines.torch_engine import TorchEngine
+
+        if isinstance(self.engine, TorchEngine):
+            return self.engine
+        engine = TorchEngine.open(self.bundle)
+        engine.note = f"from the torch weights, not from {self.engine.name}"
+        return engine
+
+    @cached_property
+    def scorer(self) -> Engine:
+        """The engine that records attention: torch if its weights are available, else the engine itself."""
+        return self.torch_engine if self.explain_with_torch and self.supports_interventions else self.engine
+
+    @cached_property
+    def selected_map(self) -> "SelectedMap | None":
+        """The attention map selected for this model; None if none was selected."""
+        from softgaze.explain import SelectedMap
+
+        stored = (self.bundle.facts if self.scorer.name == "torch" else self.bundle.engine).get(ATTENTION)
+        return SelectedMap.from_dict(stored) if stored else self._selected_map
+
+    def with_selected_map(self, pairs: Iterable[tuple[str, str]]) -> "Translator":
+        """Return this translator with an attention map, selected on these sentence pairs if it has none."""
+        from softgaze.explain.map_selection import select_by_occlusion
+
+        if self.selected_map is not None:
+            return self
+        selected = select_by_occlusion(self.aligner().forward, pairs)
+        return Translator(self.bundle, self.engine, selected, explain_with_torch=self.explain_with_torch)
+
+    def search_again(self, translation: Translation, changes: "Sequence[tuple[Change, ...]]") -> Iterator[Translation]:
+        """Yield the translation searched again with each tuple of changes, all in one search; needs torch."""
+        if not changes:
+            return
+        encoded = [self._encode_again(translation, own) for own in changes]
+        [results] = self.torch_engine.search(
+            [[source for sources in encoded for source in sources]], translation.options
+        )
+        remaining = iter(results)
+        for own, sources in zip(changes, encoded, strict=True):
+            best = self._best(translation.source, sources, list(islice(remaining, len(sources))), translation.options)
+            alternatives = tuple(
+                replace(alternative, changes=own, original=translation) for alternative in best.alternatives
+            )
+            yield replace(best, alternatives=alternatives, changes=own, original=translation)
+
+    def trace(self, translation: Translation, part: int, on_candidate: "TraceCallback") -> Hypothesis:
+        """Search one part again, report every candidate and return the best hypothesis; needs torch."""
+        source = self._encode_again(translation, translation.changes)[part]
+        [[best, *_]] = self.torch_engine.decode_batch([source], translation.options, on_candidate)
+        return best
+
+    def _encode_again(self, translation: Translation, changes: "tuple[Change, ...]") -> list[EncodedSource]:
+        from softgaze.explain.explanation import interventions_of
+
+        prefix = self._prefix(translation.options)
+        return [
+            EncodedSource(part.source_ids, () if index else prefix, index, interventions_of(changes, index))
+            for index, part in enumerate(translation.parts)
+        ]
+
+    # --- text to ids and back
+
+    def encode(self, texts: Sequence[str], options: SearchOptions) -> list[list[EncodedSource]]:
+        """Return the encoded parts of each text: none if it is empty, several if it is too long."""
+        tokenizer, prefix = self.bundle.tokenizers.source, self._prefix(options)
+        encoded = []
+        for text, ids in zip(texts, tokenizer.encode(texts), strict=True):
+            fits = len(ids) <= self.max_source_length
+            parts = [ids] if fits else tokenizer.encode(split_text(text, tokenizer, self.max_source_length))
+            encoded.append(
+                [
+                    EncodedSource(tokenizer.add_eos(part), () if index else prefix, index)
+                    for index, part in enumerate(filter(len, parts))
+                ]
+            )
+        return encoded
+
+    @cached_property
+    def max_source_length(self) -> int:
+        """Most source subwords in one part, EOS not counted."""
+        trained = self.bundle.tokenizers.source.max_items(self.bundle.description.max_length)
+        return trained if self.max_positions is None else min(trained, self.max_positions - 1)
+
+    def _prefix(self, options: SearchOptions) -> Ids:
+        return tuple(self.bundle.tokenizers.target.encode([options.prefix])[0]) if options.prefix else ()
+
+    def decode(self, ids: Sequence[int]) -> str:
+        """Return the text of target ids on one line without control characters."""
+        return normalise(self.bundle.tokenizers.target.decode(ids).translate(_CONTROL_CHARACTERS))
+
+    def part(self, source_ids: Items, hypothesis: Hypothesis) -> TranslatedPart:
+        """Return a hypothesis with its source as a part of a translation."""
+        tokenizers = self.bundle.tokenizers
+        return TranslatedPart(
+            source_ids,
+            hypothesis.tokens,
+            tuple(tokenizers.source.pieces(source_ids)),
+            tuple(tokenizers.target.pieces(hypothesis.tokens)),
+            hypothesis.log_prob,
+            hypothesis.finished,
+        )
+
+    def join(self, source: str, parts: tuple[TranslatedPart, ...], options: SearchOptions) -> Translation:
+        """Join parts to one translation."""
+        text = self._separator.join(filter(None, (self.decode(part.target_ids) for part in parts)))
+        score = combined_score(parts, options.length_penalty)
+        return Translation(source, text, score, parts, translator=self, options=options)
+
+    @cached_property
+    def _separator(self) -> str:
         return "" if is_unspaced(self.bundle.description.target_language) else " "
 
-    def written(self, ids: Ids) -> str:
-        """The text of target ids: one line, safe to print, whatever bytes a model spells that has learnt little."""
-        return normalise(self.bundle.tokenizers.target.decode(ids).translate(CONTROLS))
+    def _best(
+        self,
+        text: str,
+        sources: Sequence[EncodedSource],
+        results: Sequence[Sequence[Hypothesis]],
+        options: SearchOptions,
+    ) -> Translation:
+        """Return the best translation of a text from the hypotheses of its parts, with its alternatives."""
+        parts = [
+            [self.part(source.ids, hypothesis) for hypothesis in hypotheses]
+            for source, hypotheses in zip(sources, results, strict=True)
+        ]
+        combinations = (
+            list(zip(*parts, strict=True)) or [()] if options.is_sampling else best_combinations(parts, options)
+        )
+        best, *alternatives = [self.join(text, chosen, options) for chosen in combinations]
+        return replace(best, alternatives=tuple(alternatives))
 
 
-class Speaker:
-    """Tells a text word by word while it is written, or character by character where no spaces divide words."""
+def combined_score(parts: Sequence[TranslatedPart], length_penalty: float) -> float:
+    """Return log-probability / length^α over all parts at once, so that a split text is ranked as if it were one."""
+    length = sum(part.length for part in parts)
+    return sum(part.log_prob for part in parts) / length**length_penalty if length else 0.0
 
-    def __init__(self, written: Callable[[Ids], str], tell: Callable[[str], None], space: str) -> None:
-        self.written, self.tell, self.space = written, tell, space
-        self.told = 0  # characters of this part
-        self.before = ""  # what stands before it
 
-    def hear(self, tokens: Sequence[int]) -> None:
-        """All but the last word, which may go on."""
-        text = self.written(tuple(tokens))
-        self.say(text[: text.rfind(" ") + 1] if self.space else text[:-1])
+def best_combinations(
+    parts: Sequence[Sequence[TranslatedPart]], options: SearchOptions
+) -> list[tuple[TranslatedPart, ...]]:
+    """Return the best `num_hypotheses` ways to take one hypothesis of each part; parts are independent."""
+    best: list[tuple[TranslatedPart, ...]] = [()]
+    for hypotheses in parts:
+        longer = ((*before, hypothesis) for before in best for hypothesis in hypotheses)
+        best = nlargest(
+            options.num_hypotheses, longer, key=lambda chosen: combined_score(chosen, options.length_penalty)
+        )
+    return best
+
+
+class _WordStreamer:
+    """Reports a growing text word by word, or character by character in scripts without spaces."""
+
+    def __init__(self, decode: Callable[[Sequence[int]], str], on_text: Callable[[str], None], separator: str) -> None:
+        self.decode, self.on_text, self.separator = decode, on_text, separator
+        self.sent = 0  # characters of this part
+        self.before_part = ""
+
+    def on_tokens(self, tokens: Sequence[int]) -> None:
+        """Send all but the last word, which may still grow."""
+        text = self.decode(tokens)
+        self._send(text[: text.rfind(" ") + 1] if self.separator else text[:-1])
 
     def finish(self, tokens: Sequence[int]) -> None:
-        """The rest of a part."""
-        self.say(self.written(tuple(tokens)))
-        self.before, self.told = self.before if not self.told else self.space, 0
+        """Send the rest of a part."""
+        self._send(self.decode(tokens))
+        if self.sent:
+            self.before_part = self.separator
+        self.sent = 0
 
-    def say(self, text: str) -> None:
-        """What was not told yet."""
-        if len(text) > self.told:
-            self.tell(f"{'' if self.told else self.before}{text[self.told :]}")
-            self.told = len(text)
+    def _send(self, text: str) -> None:
+        if len(text) > self.sent:
+            self.on_text(f"{'' if self.sent else self.before_part}{text[self.sent :]}")
+            self.sent = len(text)
 
 
-class Windows:
-    """A stream, up to `size` lines at a time. It ends where a line cannot be read; `mistake` says why."""
+class _Windows:
+    """A stream, up to `size` lines at a time. It ends at a line that cannot be read, with `error` set."""
 
     def __init__(self, lines: Iterable[str], size: int) -> None:
         self.stream, self.size = iter(lines), size
-        self.mistake: SoftgazeError | None = None
+        self.error: SoftgazeError | None = None
 
     def __iter__(self) -> Iterator[list[str]]:
-        while self.mistake is None and (block := self.read()):
-            yield block
-
-    def read(self) -> list[str]:
-        """The next lines, those before a mistake among them."""
-        block: list[str] = []
-        try:
-            block.extend(islice(self.stream, self.size))
-        except SoftgazeError as mistake:
-            self.mistake = mistake
-        return block
-
-
-class Block:
-    """Texts on their way through the engine."""
-
-    def __init__(self, texts: Sequence[str], split: Sequence[Sequence[Reading]], tell: Progress) -> None:
-        self.texts, self.split, self.tell = texts, split, tell
-        self.readings = [each for readings in split for each in readings]
-        self.found: list[list[Part]] = [[] for _ in self.readings]
-        self.firsts = {0, *accumulate(map(len, split))}  # a text counts as done with its first part
-        tell(sum(not readings for readings in split))
-
-    def take(self, number: int, found: list[Part]) -> None:
-        """What was found for one reading, best first."""
-        self.found[number] = found
-        self.tell(number in self.firsts)
-
-
-def passage_of(translation: Translation, reader: Reader) -> "Passage":
-    """A translation as `gaze` records it."""
-    from softgaze.gaze.passages import Passage, Spoken
-
-    parts = tuple(
-        Spoken(reader.opened(part.source_ids), part.target_ids, edits_of(translation.changes, number))
-        for number, part in enumerate(translation.parts)
-    )
-    return Passage(translation.source, translation.text, parts, ", ".join(each.note for each in translation.changes))
-
-
-def edits_of(changes: "Iterable[Change]", part: int) -> "tuple[Edit, ...]":
-    """What is changed of one part, first to last."""
-    return tuple(edit for change in changes for edit in change.parts[part])
-
-
-def combined_score(parts: Sequence[Part], length_penalty: float) -> float:
-    """log-probability / length^α over all parts at once, so that a split text is ranked as if it were one."""
-    length = sum(part.length for part in parts)
-    return sum(part.log_probability for part in parts) / length**length_penalty if length else 0.0
-
-
-def best_combinations(parts: Sequence[Sequence[Part]], search: Search) -> list[tuple[Part, ...]]:
-    """The best `nbest` ways to take one hypothesis of each part; parts are translated independently."""
-    kept: list[tuple[Part, ...]] = [()]
-    for hypotheses in parts:
-        longer = ((*before, each) for before in kept for each in hypotheses)
-        kept = nlargest(search.nbest, longer, key=lambda chosen: combined_score(chosen, search.length_penalty))
-    return kept
-
-
-def same_draws(parts: Sequence[Sequence[Part]], search: Search) -> list[tuple[Part, ...]]:
-    """Draw n of each part together; samples have an order, not a rank."""
-    return list(zip(*parts, strict=True)) or [()]
-
-
-# --- splitting --------------------------------------------------------------------------------------------------
-
-# A sentence ends at its mark before a space, closing quotes and brackets included; but not at the full stop of a number
-# or of one or two letters that begin with a capital (Mr., U.S.), nor before a small letter. 。！？ need no space.
-SENTENCE_END = re.compile(
-    r"""(?: [!?…]+ | (?<!\d) (?<!\b[A-Z]) (?<!\b[A-Z]\w) \.+ ) ["'”’»)\]]* (?=\s)
-        | [。！？｡]+ ["'”’」』）]*""",
-    re.VERBOSE,
-)
-# Where to cut a sentence that is itself too long: near its middle at the first of these, else at any space.
-WEAKER_ENDS = (re.compile(r"[.!?…;:]+(?=\s)|[；：]"), re.compile(r",(?=\s)|[、，،]"))
-SPACE = re.compile(r"(?=\s)")
-ATTACHED = ("Mn", "Mc", "Me", "Cf")  # Unicode categories of what belongs to the character before it
-JOINER = "\u200d"  # and of what follows it, too
-
-
-def split_text(text: str, tokenizer: Reader, limit: int) -> list[str]:
-    """Cut a text into its sentences, and sentences of more than `limit` subwords into smaller parts."""
-    return [part for sentence in sentences(normalise(text)) for part in halves(sentence, tokenizer, limit)]
-
-
-def sentences(text: str) -> list[str]:
-    """The sentences of a normalised text."""
-    ends = [found.end() for found in SENTENCE_END.finditer(text)]
-    cuts = [0, *(end for end in ends if not text[end : end + 2].lstrip()[:1].islower()), len(text)]
-    parts = (text[start:end].strip() for start, end in pairwise(cuts))
-    return [part for part in parts if part]
-
-
-def halves(text: str, tokenizer: Reader, limit: int) -> list[str]:
-    """`text` if it fits, else its two halves, each treated alike. A single character is never cut."""
-    [ids] = tokenizer.encode([text])
-    if len(ids) <= limit or len(text) < 2:
-        return [text]
-    cut = middle(text)
-    sides = (side for side in (text[:cut].strip(), text[cut:].strip()) if side)
-    return [part for side in sides for part in halves(side, tokenizer, limit)]
-
-
-def middle(text: str) -> int:
-    """The best place to cut: marks in the middle half of the text, then spaces anywhere, then between characters."""
-    edge = max(1, len(text) // 4)
-    for mark, first, last in (*((mark, edge, len(text) - edge) for mark in WEAKER_ENDS), (SPACE, 1, len(text) - 1)):
-        places = [found.end() for found in mark.finditer(text) if first <= found.end() <= last]
-        if places:
-            return min(places, key=lambda place: abs(2 * place - len(text)))
-    return whole_character(text, len(text) // 2)
-
-
-def whole_character(text: str, place: int) -> int:
-    """`place`, or the next one that does not tear an accent, a joiner or an emoji's variation off its character."""
-    for later in range(place, len(text)):
-        if unicodedata.category(text[later]) not in ATTACHED and text[later - 1] != JOINER:
-            return later
-    return place
+        while self.error is None:
+            texts: list[str] = []
+            try:
+                texts.extend(islice(self.stream, self.size))  # keeps the lines before an error
+            except SoftgazeError as error:
+                self.error = error
+            if not texts:
+                return
+            yield texts

@@ -1,15 +1,15 @@
 """The table of error rates, on a map made by hand: one layer is right, the other says word 0."""
 
-import numpy
+import numpy as np
 import pytest
 
 from benchmarks.alignment import parts, row_maxima, short_pairs, table, whole_weights
 from maps import random_attention
 from softgaze.errors import DataError
-from softgaze.gaze import Alignment, Attention, View
+from softgaze.explain import Alignment, Attention, View
 
 WORDS = ["a", "b", "⏎"]
-LAYERS = numpy.stack([[numpy.eye(3)], [numpy.eye(3)[[0, 0, 2]]]])  # (L, H, T, S)
+LAYERS = np.stack([[np.eye(3)], [np.eye(3)[[0, 0, 2]]]])  # (L, H, T, S)
 GOLD = [Alignment.parse("0-0 1-1")]
 
 

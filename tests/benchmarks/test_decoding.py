@@ -12,7 +12,7 @@ from benchmarks.peers import weights
 from benchmarks.peers.decode_job import Orders, until
 from benchmarks.peers.job import Job
 from softgaze.bundle import Description
-from softgaze.models import build
+from softgaze.models import build_model
 from softgaze.positions import sinusoidal
 
 SMALL = {"width": 8, "feed_forward_width": 8, "heads": 2, "encoder_layers": 2, "decoder_layers": 2}
@@ -22,7 +22,7 @@ CROSS = ("cross.query", "cross.key", "cross.value", "cross.output", "around_cros
 
 
 def test_every_parameter_of_a_trained_model_finds_a_place_of_its_own() -> None:
-    model = build("transformer", source_vocabulary=9, **SMALL)
+    model = build_model("transformer", source_vocabulary=9, **SMALL)
     layers = {
         "encoder": {part: f"x.{part}" for part in (*PARTS, *FEED)},
         "decoder": {part: f"y.{part}" for part in (*PARTS, *CROSS, *FEED)},
@@ -50,7 +50,7 @@ def test_weights_that_do_not_fit_a_peer_are_refused() -> None:
 def test_peers_get_our_places() -> None:
     table = weights.sinusoids(8, first=1)
     assert not table[0].any()
-    torch.testing.assert_close(table[1:], sinusoidal(torch.arange(weights.PLACES), 8))
+    torch.testing.assert_close(table[1:], sinusoidal(torch.arange(weights.MAX_POSITIONS), 8))
 
 
 def test_what_was_written_is_compared_in_pieces_as_far_as_everybody_goes(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from collections import Counter
 
 from benchmarks.load import BAD, Seen, at, load, mixed, serving, table
 from bundles import tiny_bundle
-from serving import awaited
+from serving import run_async
 
 
 def test_errors_are_what_nobody_should_get():
@@ -26,7 +26,7 @@ def test_texts_are_short_and_long():
 
 def test_a_server_is_loaded_and_every_bad_request_is_refused():
     with serving(tiny_bundle()) as server:
-        seen = awaited(load(server.url, ["the dog", "a cat"], ("en", "ko"), 8, 2.0))
+        seen = run_async(load(server.url, ["the dog", "a cat"], ("en", "ko"), 8, 2.0))
         assert server.memory > 10
     assert seen.errors == 0
     assert seen.seconds

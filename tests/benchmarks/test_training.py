@@ -18,12 +18,12 @@ from benchmarks.peers import batching
 from benchmarks.peers.job import Finished, Job, Meter
 from benchmarks.peers.softgaze import counted, trainer_of
 from benchmarks.report import Facts, Spread, chart, document, summarise
-from softgaze.attention import MultiHead
-from softgaze.data.phrasebook import write
-from softgaze.models import build
+from softgaze.attention import MultiHeadAttention
+from softgaze.data.corpora.phrasebook import write
+from softgaze.models import build_model
 from softgaze.models.base import Source
-from softgaze.symbols import PAD
-from softgaze.training.loss import Pairs, collate
+from softgaze.special_tokens import PAD
+from softgaze.training.collate import PaddedBatch, collate
 
 
 @pytest.fixture(scope="module")
@@ -92,7 +92,7 @@ def test_the_whole_way_from_the_command_line_to_the_page(tmp_path: Path, monkeyp
     monkeypatch.setattr(training, "WORK", tmp_path / "work")
     monkeypatch.setattr(training, "call", answer)
     monkeypatch.setattr(training, "interpreter", lambda name: Path(name))
-    monkeypatch.setattr("softgaze.training.precision.cpu_flags", set)
+    monkeypatch.setattr("softgaze.training.gradients.cpu_flags", frozenset)
     text = [str(tmp_path / "text" / name) for name in ("train.en", "train.ko")]
     line = [
         "bench",
@@ -136,15 +136,15 @@ def test_softgaze_reports_the_real_tokens_of_its_batches(job: Job) -> None:
     with pytest.raises(Finished):
         for _ in trainer.updates():
             pass
-    batches = islice(trainer.batches.starting(0), job.warmup, job.warmup + job.updates)
-    wanted = [collate(trainer.prepared.train, batch, trainer.device).wanted for batch in batches]
+    batches = islice(trainer.batches.batches_from(0), job.warmup, job.warmup + job.updates)
+    wanted = [collate(trainer.data.train, batch, trainer.device).labels for batch in batches]
     assert meter.tokens == sum(int((each != PAD).sum()) for each in wanted)
 
 
 def test_everybody_reads_the_same_tokens(job: Job) -> None:
     from benchmarks.peers.job import read_ids
 
-    shards = trainer_of(job).prepared.train
+    shards = trainer_of(job).data.train
     expected = [tuple(side.tolist() for side in shards[number]) for number in range(len(shards))]
     assert read_ids(job, "train") == expected
     assert len(Path(job.file("vocabulary.txt")).read_text("utf-8").splitlines()) == job.vocabulary
@@ -173,7 +173,7 @@ def test_a_linear_layer_costs_six_operations_for_each_weight_and_row() -> None:
             return self.layer(memory)
 
     rows, wanted = torch.randn(2, 3, 5, requires_grad=True), torch.ones(2, 3, dtype=torch.long)
-    pairs = Pairs(Source(rows, torch.tensor([3, 3])), wanted, wanted, 6)
+    pairs = PaddedBatch(Source(rows, torch.tensor([3, 3])), wanted, wanted, 6)
     assert operations(Linear(), pairs) == 6 * 6 * (5 * 7 + 7 * 11)  # type: ignore[arg-type]
 
 
@@ -181,17 +181,17 @@ def test_an_attention_costs_its_projections_and_two_products() -> None:
     class Attention(nn.Module):
         def __init__(self) -> None:
             super().__init__()
-            self.heads, self.output = MultiHead(8, 2), nn.Linear(8, 11, bias=False)
+            self.heads, self.output = MultiHeadAttention(8, 2), nn.Linear(8, 11, bias=False)
 
         def encode(self, source: Source) -> torch.Tensor:
             return source.values
 
         def decode(self, memory: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-            return self.heads(memory, self.heads.remember(memory)).context
+            return self.heads(memory, memory).context
 
     batch, length, width = 2, 3, 8
     rows, wanted = torch.randn(batch, length, width, requires_grad=True), torch.ones(batch, length, dtype=torch.long)
-    pairs = Pairs(Source(rows, torch.tensor([3, 3])), wanted, wanted, 6)
+    pairs = PaddedBatch(Source(rows, torch.tensor([3, 3])), wanted, wanted, 6)
     projections = 4 * width * width * batch * length
     products = 2 * length * length * width * batch  # scores and context, over all heads
     assert operations(Attention(), pairs) == 6 * (projections + products + batch * length * width * 11)  # type: ignore[arg-type]
@@ -200,9 +200,9 @@ def test_an_attention_costs_its_projections_and_two_products() -> None:
 @pytest.mark.parametrize("arch", ["transformer", "rnn-luong", "rnn-bahdanau"])
 def test_no_kernel_hides_its_operations(arch: str) -> None:
     size = {"width": 16} | ({"feed_forward_width": 32, "heads": 2} if arch == "transformer" else {})
-    model = build(arch, source_vocabulary=20, **size)
+    model = build_model(arch, source_vocabulary=20, **size)
     tokens = torch.randint(4, 20, (2, 6))
-    pairs = Pairs(Source(tokens, torch.tensor([6, 6])), tokens, tokens, 12)
+    pairs = PaddedBatch(Source(tokens, torch.tensor([6, 6])), tokens, tokens, 12)
     layers = sum(value.numel() for name, value in model.named_parameters() if value.ndim == 2 and "embed" not in name)
     # Every weight meets twelve tokens (a bridge only two rows); inside a kernel the counter is blind to, none.
     assert operations(model, pairs) > 0.9 * 6 * 12 * (layers + model.output.weight.numel())

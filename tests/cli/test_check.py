@@ -9,7 +9,7 @@ from typer.testing import CliRunner, Result
 
 from softgaze.cli.check import check, sparkline
 from softgaze.data.corpus import read_pairs, write_lines
-from softgaze.data.doctor import Lengths
+from softgaze.data.quality import LengthStatistics
 from softgaze.errors import DataError, UsageError
 
 app = typer.Typer()
@@ -57,7 +57,7 @@ def test_json_is_one_object(files: tuple[Path, Path]) -> None:
 def test_fix_writes_what_can_be_kept(files: tuple[Path, Path], tmp_path: Path) -> None:
     result = run(*files, "--fix", tmp_path / "clean")
     assert result.exit_code == 0
-    assert "kept 3 pairs" in result.stdout
+    assert "wrote 3 pairs" in result.stdout
     assert "1 one-sided" in result.stdout
     assert len(list(read_pairs(tmp_path / "clean.en", tmp_path / "clean.de"))) == 3
     assert json.loads(run(*files, "--json", "--fix", tmp_path / "clean").stdout)["fixed"]["kept"] == 3
@@ -107,7 +107,7 @@ def test_on_a_terminal_it_is_a_table(files: tuple[Path, Path], monkeypatch: pyte
 
 
 def test_a_sparkline_shows_every_count() -> None:
-    lengths = Lengths(1, 2, 2.0, 3, 3, 3, ((1, 1, 1000), (2, 2, 0), (3, None, 1)))
+    lengths = LengthStatistics(1, 2, 2.0, 3, 3, 3, ((1, 1, 1000), (2, 2, 0), (3, None, 1)))
     assert sparkline(lengths) == "1│█ ▁│3+"
 
 

@@ -1,14 +1,21 @@
+"""`softgaze evaluate`: scores, comparisons, reports, and the captions of files."""
+
 import json
-from pathlib import Path
 from xml.etree import ElementTree
 
+import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from bundles import copier, lines, make_bundle
+from bundles import copier, lines, make_bundle, tiny_bundle
+from commands import run as run_command
+from pictures import FEATURES, feature_bundle, image_bundle, write_scenes
 from softgaze.cli import app
-from softgaze.cli.evaluate import distinct
+from softgaze.data.corpora import scenes
 from softgaze.errors import DataError, SoftgazeError, UsageError
+from softgaze.evaluation.caption_metrics import score_captions
+from softgaze.evaluation.pointing_game import caption_words
+from softgaze.translator import load
 
 
 @pytest.fixture
@@ -23,10 +30,10 @@ def test_set(monkeypatch, tmp_path):
 
 
 def run(*arguments: str) -> str:
-    done = CliRunner().invoke(app, ["evaluate", *arguments])
-    if done.exception:
-        raise done.exception
-    return done.stdout
+    result = CliRunner().invoke(app, ["evaluate", *arguments])
+    if result.exception:
+        raise result.exception
+    return result.stdout
 
 
 def evaluate(*arguments: str) -> str:
@@ -39,12 +46,12 @@ def test_scores_signatures_and_speed_are_printed(test_set):
     assert written.count("version:") == 3
     assert "15 of 20 sentences" in written
     assert "sentences/s" in written
-    assert "tokens/s (cpu, beam 5)" in written
+    assert "tokens/s (cpu, beam size 5)" in written
 
 
 def test_json(test_set):
-    record = json.loads(evaluate("--test", *test_set, "--json", "--beam", "2"))
-    assert (record["exact"], record["sentences"], record["beam"], record["test"]) == (75, 20, 2, test_set)
+    record = json.loads(evaluate("--test", *test_set, "--json", "--beam-size", "2"))
+    assert (record["exact"], record["sentences"], record["beam_size"], record["test"]) == (75, 20, 2, test_set)
     assert 0 < record["bleu"] < 100
     assert 0 < record["ter"] < 100
     assert set(record["signatures"]) == {"bleu", "chrf", "ter"}
@@ -88,8 +95,8 @@ def other(test_set, tmp_path):
 def test_by_length_every_sentence_is_in_a_bucket(test_set):
     record = json.loads(evaluate("--test", *test_set, "--by-length", "--json"))
     assert sum(bucket["sentences"] for bucket in record["by_length"]) == 20
-    assert record["bands"]["scores"]["model"]["bleu"]["score"] == pytest.approx(record["bleu"], abs=1e-4)
-    assert "seed:12345" in record["bands"]["signatures"]["bleu"]
+    assert record["confidence_intervals"]["scores"]["model"]["bleu"]["score"] == pytest.approx(record["bleu"], abs=1e-4)
+    assert "seed:12345" in record["confidence_intervals"]["signatures"]["bleu"]
 
 
 def test_given_edges_are_the_buckets(test_set):
@@ -131,21 +138,21 @@ def test_reports_are_written(test_set, other, tmp_path):
     assert "other.de" in page
     assert ElementTree.fromstring(chart).tag.endswith("svg")
     assert json.loads(record) == printed
-    for signature in printed["bands"]["signatures"].values():
+    for signature in printed["confidence_intervals"]["signatures"].values():
         assert all(signature in text for text in (page, chart))
 
 
 @pytest.fixture
 def real(monkeypatch, tmp_path):
-    """A model that looks, untrained; and a test set with gold."""
+    """An untrained model with attention, and a test set with gold alignments."""
     make_bundle(tmp_path / "real")
     for language in ("en", "ko"):
         (tmp_path / f"real.{language}").write_text("\n".join(lines(language, 6)) + "\n")
     (tmp_path / "gold").write_text("0-0 1-1\n" * 6)
-    return [str(tmp_path / "real"), "--test", str(tmp_path / "real.en"), str(tmp_path / "real.ko"), "--beam", "1"]
+    return [str(tmp_path / "real"), "--test", str(tmp_path / "real.en"), str(tmp_path / "real.ko"), "--beam-size", "1"]
 
 
-def test_where_it_looks_is_told_with_gold_and_without(real, tmp_path):
+def test_attention_metrics_with_and_without_gold(real, tmp_path):
     record = json.loads(run(*real, "--attention", "--json"))
     assert set(record["attention"]["real"]) == {"map", "sentences", "entropy", "coverage"}
     written = run(*real, "--gold", str(tmp_path / "gold"), "--gold-base", "0", "--by-length")
@@ -153,29 +160,29 @@ def test_where_it_looks_is_told_with_gold_and_without(real, tmp_path):
     assert "AER" in written
 
 
-def test_a_model_that_never_looks_has_nothing_to_tell(test_set):
+def test_a_model_without_attention_has_no_attention_metrics(test_set):
     with pytest.raises(UsageError, match="has no attention"):
         evaluate("--test", *test_set, "--attention")
 
 
-def test_beside_a_model_that_may_look_it_is_compared_all_the_same(test_set, tmp_path):
+def test_attention_metrics_of_the_other_model_suffice(test_set, tmp_path):
     make_bundle(tmp_path / "other", target_language="de")
     record = json.loads(evaluate("--test", *test_set, "--attention", "--against", str(tmp_path / "other"), "--json"))
     assert "against" in record
     assert "attention" not in record  # `load` gives the copier for every path
 
 
-def test_that_nobody_looks_is_said_in_one_line(test_set, real, tmp_path, monkeypatch):
+def test_a_warning_if_no_system_has_attention(test_set, real, tmp_path, monkeypatch):
     def noted(*arguments):
         return CliRunner().invoke(app, ["evaluate", *arguments]).stderr
 
     make_bundle(tmp_path / "other", target_language="de")
     command = ["model", "--test", *test_set, "--against", str(tmp_path / "other")]
-    said = "no system looks (model, other): there is no attention to tell about"
-    assert said in noted(*command, "--attention").splitlines()
-    assert said not in noted(*command)
+    [line] = noted(*command, "--attention").splitlines()
+    assert all(word in line for word in ("no system has attention", "model", "other"))
+    assert noted(*command) == ""
     monkeypatch.undo()
-    assert "no system looks" not in noted(*real, "--attention", "--against", real[0])
+    assert noted(*real, "--attention", "--against", real[0]) == ""
 
 
 WRONG = {
@@ -188,10 +195,10 @@ WRONG = {
 }
 
 
-@pytest.mark.parametrize(("flags", "told"), WRONG.values(), ids=WRONG)
-def test_what_cannot_work_is_said_before_a_model_is_loaded(test_set, monkeypatch, flags, told):
+@pytest.mark.parametrize(("flags", "fact"), WRONG.values(), ids=WRONG)
+def test_mistakes_are_reported_before_a_model_is_loaded(test_set, monkeypatch, flags, fact):
     monkeypatch.setattr("softgaze.translator.load", None)
-    with pytest.raises(SoftgazeError, match=told):
+    with pytest.raises(SoftgazeError, match=fact):
         evaluate("--test", *test_set, *flags)
 
 
@@ -207,9 +214,131 @@ def test_a_model_of_another_direction_is_refused(test_set, tmp_path):
         evaluate("--test", *test_set, "--against", str(tmp_path / "back"))
 
 
-def test_every_system_has_a_name_of_its_own():
-    paths = [Path("runs/a/best"), Path("runs/b/best"), Path("runs/new"), Path("runs/new"), Path(".")]
-    names = distinct(paths)
-    assert names[:2] == ["runs/a/best", "runs/b/best"]
-    assert names[-1] == Path.cwd().name
-    assert len(set(names)) == len(names)
+# --- captions
+
+REFERENCES = {
+    f"{number}.png": [scene.captions["en"], "a red circle"] for number, scene in enumerate(scenes.load("test")[:3])
+}
+
+FOLDERS = ("--images", "scenes", "--captions", "captions.csv")
+
+
+@pytest.fixture
+def caption_set(tmp_path):
+    """Three scenes with two captions each, as Flickr8k has them."""
+    write_scenes(tmp_path / "scenes")
+    rows = [f'{name},"{text}"' for name, texts in REFERENCES.items() for text in texts]
+    (tmp_path / "captions.csv").write_text("\n".join(["image,caption", *rows]) + "\n", encoding="utf-8")
+    return tmp_path
+
+
+def evaluated(place, *arguments):
+    return run_command(place, "evaluate", image_bundle(), *FOLDERS, *arguments)
+
+
+def write_boxes(place, names):
+    """COCO's boxes of the scenes; every thing has one of these names."""
+    images, boxes = [], []
+    for number in range(3):
+        images.append({"id": number, "file_name": f"{number}.png", "width": 48, "height": 48})
+        for box in scenes.draw(scenes.load("test")[number], 48).boxes:
+            boxes.append({"image_id": number, "category_id": len(boxes) % len(names), "bbox": box.pixels((48, 48))})
+    categories = [{"id": number, "name": name} for number, name in enumerate(names)]
+    record = {"images": images, "categories": categories, "annotations": boxes}
+    (place / "boxes.json").write_text(json.dumps(record), encoding="utf-8")
+
+
+def test_the_scores_are_those_of_the_captions(caption_set):
+    result = evaluated(caption_set, "--json", "-o", "out.tsv", "--beam-size", 2)
+    record = json.loads(result.stdout)
+    names = [str(caption_set / "scenes" / name) for name in REFERENCES]
+    found = [each.text for each in load(image_bundle()).translate(names, beam_size=2)]
+    wanted = score_captions(found, list(REFERENCES.values()), language="en").to_dict()
+    assert {name: record[name] for name in wanted} == wanted
+    assert (record["images"], record["references"], record["pointing"]) == (3, 6, None)
+    written = (caption_set / "out.tsv").read_text(encoding="utf-8").splitlines()
+    assert written == [f"{name}\t{text}" for name, text in zip(REFERENCES, found, strict=True)]
+
+
+def test_for_people_every_score_has_a_line(caption_set):
+    lines = evaluated(caption_set).stdout.splitlines()
+    names = ["BLEU-1", "BLEU-2", "BLEU-3", "BLEU-4", "CIDEr-D", "ROUGE-L", "exact", "speed"]
+    assert [line.split()[0] for line in lines] == names
+    assert "nrefs:2|case:lc" in lines[0]
+
+
+def test_boxes_give_the_pointing_score(caption_set):
+    fact = load(image_bundle()).translate(str(caption_set / "scenes/0.png"), beam_size=5).text
+    write_boxes(caption_set, [caption_words(fact)[-1]])
+    result = evaluated(caption_set, "--boxes", "boxes.json", "--json")
+    pointing = json.loads(result.stdout)["pointing"]
+    assert pointing["nouns"] >= 1
+    assert 0 < pointing["mass"] < 1
+    assert 0 < pointing["chance"] < 0.5
+    line = next(
+        line for line in evaluated(caption_set, "--boxes", "boxes.json").stdout.splitlines() if "pointing" in line
+    )
+    assert f"(chance {pointing['chance']:.1%})" in line
+
+
+def test_boxes_of_unnamed_objects_give_no_pointing_score(caption_set):
+    write_boxes(caption_set, ["zebra crossing"])
+    assert "no noun" in evaluated(caption_set, "--boxes", "boxes.json").stdout
+    assert json.loads(evaluated(caption_set, "--boxes", "boxes.json", "--json").stdout)["pointing"] is None
+
+
+def test_unreadable_files_are_skipped_and_reported(caption_set):
+    (caption_set / "scenes" / "1.png").write_bytes(b"no picture")
+    with (caption_set / "captions.csv").open("a", encoding="utf-8") as file:
+        file.write("gone.png,a dog\n")
+    result = evaluated(caption_set, "--json")
+    assert result.returncode == 0
+    assert json.loads(result.stdout)["images"] == 2
+    assert [line.split(":")[1].split("/")[-1] for line in result.stderr.splitlines()] == [
+        "captions.csv, line 8",
+        "1.png",
+    ] or ("gone.png" in result.stderr and "1.png" in result.stderr)
+
+
+def test_nothing_that_can_be_read_is_an_error(caption_set):
+    for name in REFERENCES:
+        (caption_set / "scenes" / name).write_bytes(b"no picture")
+    result = evaluated(caption_set)
+    assert (result.returncode, "none of the 3 files" in result.stderr) == (3, True)
+
+
+def test_arrays_are_scored_alike(tmp_path):
+    (tmp_path / "arrays").mkdir()
+    for name in ("a", "b"):
+        np.save(tmp_path / "arrays" / f"{name}.npy", np.ones((4, len(FEATURES)), dtype="f4"))
+    (tmp_path / "captions.csv").write_text("image,caption\na.npy,a dog\nb.npy,a cat\n", encoding="utf-8")
+    folders = ("--captions", "captions.csv", "--json")
+    result = run_command(tmp_path, "evaluate", feature_bundle(), "--features", "arrays", *folders)
+    assert json.loads(result.stdout)["images"] == 2
+    result = run_command(tmp_path, "evaluate", feature_bundle(), "--images", "arrays", *folders)
+    assert (result.returncode, "was trained on --features DIR" in result.stderr) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "fact"),
+    [
+        ((), "no test set"),
+        (("--images", "scenes"), "--captions FILE"),
+        (("--captions", "captions.csv"), "--images DIR"),
+        (("--boxes", "boxes.json"), "--images DIR"),
+        (
+            ("--images", "scenes", "--captions", "captions.csv", "--by-length"),
+            "--by-length",
+        ),
+        (("--images", "scenes", "--captions", "captions.csv", "--test", "a", "b"), "--test"),
+        (("--images", "scenes", "--captions", "captions.csv", "--report", "a.html"), "--report"),
+    ],
+)
+def test_options_without_effect_are_rejected(caption_set, arguments, fact):
+    result = run_command(caption_set, "evaluate", image_bundle(), *arguments)
+    assert (result.returncode, fact in result.stderr) == (2, True)
+
+
+def test_a_model_of_text_captions_no_files(caption_set):
+    result = run_command(caption_set, "evaluate", tiny_bundle(), *FOLDERS)
+    assert (result.returncode, "translates text" in result.stderr) == (2, True)

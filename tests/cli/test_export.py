@@ -7,10 +7,11 @@ from bundles import lines
 from commands import run
 from engines.exported import exported, trained_bundle
 from softgaze.bundle import Bundle
+from softgaze.engines import export_ctranslate2
 
 
 @pytest.fixture
-def place(tmp_path):
+def directory(tmp_path):
     shutil.copytree(trained_bundle(), tmp_path / "model")
     (tmp_path / "dev.en").write_text("".join(f"{line}\n" for line in lines("en", 30)))
     return tmp_path
@@ -19,96 +20,93 @@ def place(tmp_path):
 DEV = ("--dev", "dev.en", "dev.en")
 
 
-def export(place, *options):
-    return run(place, "export", "model", "--to", "ctranslate2", "-o", "made", *options)
+def export(directory, *options):
+    return run(directory, "export", "model", "--to", "ctranslate2", "-o", "made", *options)
 
 
-def test_a_model_is_exported_proven_and_translates(place):
-    ran = export(place, *DEV)
-    assert ran.returncode == 0, ran.stderr
-    assert "wrote made: ctranslate2, float32" in ran.stdout
-    assert "0 of 30 greedy outputs are others" in ran.stdout
-    proof = Bundle.open(place / "made").engine["proof"]
+def test_an_export_is_verified_and_translates_equally(directory):
+    result = export(directory, *DEV)
+    assert result.returncode == 0, result.stderr
+    assert "wrote made: ctranslate2, float32" in result.stdout
+    assert "0 of 30 greedy outputs differ" in result.stdout
+    proof = Bundle.open(directory / "made").engine["proof"]
     assert (proof["same"], proof["sentences"]) == (30, 30)
-    one, other = (run(place, "translate", name, "--input", "dev.en").stdout for name in ("model", "made"))
+    one, other = (run(directory, "translate", name, "--input", "dev.en").stdout for name in ("model", "made"))
     assert one == other
     assert len(one.splitlines()) == 30
-    assert sorted(path.name for path in place.iterdir()) == ["dev.en", "made", "model"]
+    assert sorted(path.name for path in directory.iterdir()) == ["dev.en", "made", "model"]
 
 
-def test_rounded_weights_are_proven_by_quality(place):
-    ran = export(place, *DEV, "--quantize", "int8", "--allow-drift")
-    assert "proof: BLEU" in ran.stdout
-    assert Bundle.open(place / "made").engine["proof"]["quality"]["sentences"] == 30
+def test_quantized_weights_are_verified_by_quality(directory):
+    result = export(directory, *DEV, "--quantize", "int8", "--allow-drift")
+    assert "verified: BLEU" in result.stdout
+    assert Bundle.open(directory / "made").engine["proof"]["quality"]["sentences"] == 30
 
 
-def test_pairs_held_out_in_training_serve_too(place):
-    (place / "model" / "encoded").mkdir()
+def test_validation_pairs_of_the_model_are_used(directory):
+    (directory / "model" / "encoded").mkdir()
     pairs = [(line, line) for line in lines("en", 9)]
-    (place / "model" / "encoded" / "dev.json").write_text(json.dumps(pairs))
-    assert "of 9 greedy" in export(place).stdout
+    (directory / "model" / "encoded" / "dev.json").write_text(json.dumps(pairs))
+    assert "of 9 greedy" in export(directory).stdout
 
 
-def test_without_pairs_there_is_no_proof_and_no_export_unless_allowed(place):
-    ran = export(place)
-    assert (ran.returncode, (place / "made").exists()) == (2, False)
-    assert "give some with --dev SRC TGT, or --allow-drift" in ran.stderr
-    ran = export(place, "--allow-drift")
-    assert ran.returncode == 0
-    assert "not proven" in ran.stdout
-    assert Bundle.open(place / "made").engine["proof"] is None
+def test_without_pairs_nothing_is_exported_unless_allowed(directory):
+    result = export(directory)
+    assert (result.returncode, (directory / "made").exists()) == (2, False)
+    assert "--dev SRC TGT, or --allow-drift" in result.stderr
+    result = export(directory, "--allow-drift")
+    assert result.returncode == 0
+    assert "not verified" in result.stdout
+    assert Bundle.open(directory / "made").engine["proof"] is None
 
 
-def test_an_export_that_drifts_leaves_nothing_behind(place, monkeypatch):
+def test_an_export_that_drifts_leaves_nothing_behind(directory, monkeypatch):
     """A fault in the exporter: one matrix a little off."""
-    from softgaze.engines import to_ctranslate2
-
-    honest = to_ctranslate2.array
-    monkeypatch.setattr(to_ctranslate2, "array", lambda values: honest(values) * 1.01)
-    ran = export(place, *DEV)
-    assert ran.returncode == 5
-    assert "the exported model is not the same: log-probabilities differ by up to" in ran.stderr
-    assert sorted(path.name for path in place.iterdir()) == ["dev.en", "model"]
-    assert export(place, *DEV, "--allow-drift").returncode == 0
+    original = export_ctranslate2.to_array
+    monkeypatch.setattr(export_ctranslate2, "to_array", lambda tensor: original(tensor) * 1.01)
+    result = export(directory, *DEV)
+    assert result.returncode == 5
+    assert "the exported model differs: log-probabilities differ by up to" in result.stderr
+    assert sorted(path.name for path in directory.iterdir()) == ["dev.en", "model"]
+    assert export(directory, *DEV, "--allow-drift").returncode == 0
 
 
-def test_what_is_there_is_replaced_only_by_force_and_only_when_all_went_well(place, monkeypatch):
-    assert export(place, *DEV).returncode == 0
-    before = (place / "made" / "manifest.json").read_text()
-    assert export(place, *DEV).returncode == 2
-    from softgaze.engines import to_ctranslate2
+def test_an_existing_export_is_replaced_only_by_force_and_on_success(directory, monkeypatch):
+    assert export(directory, *DEV).returncode == 0
+    before = (directory / "made" / "manifest.json").read_text()
+    assert export(directory, *DEV).returncode == 2
 
     with monkeypatch.context() as patch:
-        patch.setattr(to_ctranslate2, "array", lambda values: values.detach().numpy() * 0)
-        assert export(place, *DEV, "--force").returncode == 5
-    assert (place / "made" / "manifest.json").read_text() == before
-    assert export(place, *DEV, "--force", "--with-weights").returncode == 0
-    assert Bundle.open(place / "made").has_weights
-    assert sorted(path.name for path in place.iterdir()) == ["dev.en", "made", "model"]
+        patch.setattr(export_ctranslate2, "to_array", lambda tensor: tensor.detach().numpy() * 0)
+        assert export(directory, *DEV, "--force").returncode == 5
+    assert (directory / "made" / "manifest.json").read_text() == before
+    assert export(directory, *DEV, "--force", "--with-weights").returncode == 0
+    assert Bundle.open(directory / "made").has_weights
+    assert sorted(path.name for path in directory.iterdir()) == ["dev.en", "made", "model"]
 
 
-def test_what_cannot_be_exported_is_one_line(place):
-    exported(place / "model", place / "again", "ctranslate2")
-    ran = run(place, "export", "again", "--to", "ctranslate2", "-o", "made")
-    assert (ran.returncode, "was exported already" in ran.stderr) == (2, True)
-    ran = run(place, "export", "nothing", "--to", "ctranslate2", "-o", "made")
-    assert (ran.returncode, "no such model directory" in ran.stderr) == (3, True)
-    ran = run(place, "export", "model", "--to", "onyx", "-o", "made")
-    assert (ran.returncode, "unknown engine 'onyx'" in ran.stderr) == (2, True)
-    ran = run(place, "export", "model", "--to", "ctranslate2", "--out", "dev.en")
-    assert (ran.returncode, "dev.en: is a file; --out names a directory" in ran.stderr) == (2, True)
+def test_mistakes_are_reported(directory):
+    exported(directory / "model", directory / "again", "ctranslate2")
+    result = run(directory, "export", "again", "--to", "ctranslate2", "-o", "made")
+    assert (result.returncode, "was exported already" in result.stderr) == (2, True)
+    result = run(directory, "export", "nothing", "--to", "ctranslate2", "-o", "made")
+    assert (result.returncode, "no such model directory" in result.stderr) == (3, True)
+    result = run(directory, "export", "model", "--to", "onyx", "-o", "made")
+    assert (result.returncode, "'onyx' is not one of" in result.stderr) == (2, True)
+    result = run(directory, "export", "model", "--to", "ctranslate2", "--out", "dev.en")
+    assert (result.returncode, "dev.en: is a file; --out names a directory" in result.stderr) == (2, True)
 
 
-def test_what_an_engine_cannot_run_is_refused_before_anything_takes_time(place, monkeypatch):
-    monkeypatch.setattr("softgaze.cli.export.map_to_tell", lambda *_: pytest.fail("a map was looked for"))
-    ran = run(place, "export", "model", "--to", "onnx", "-o", "made", *DEV)
-    assert (ran.returncode, "it can be exported to ctranslate2" in ran.stderr) == (2, True)
-    assert not (place / "made").exists()
+def test_an_unsupported_engine_is_rejected_early(directory, monkeypatch):
+    monkeypatch.setattr("softgaze.cli.export.exported_map", lambda *_: pytest.fail("a map was looked for"))
+    result = run(directory, "export", "model", "--to", "onnx", "-o", "made", *DEV)
+    assert (result.returncode, "it can be exported to ctranslate2" in result.stderr) == (2, True)
+    assert not (directory / "made").exists()
 
 
-def test_info_tells_what_an_export_is(place):
-    exported(place / "model", place / "made", "ctranslate2")
-    told = run(place, "info", "made").stdout
-    assert "Exported" in told
-    assert "ctranslate2/model.bin" in told
-    assert json.loads(run(place, "info", "made", "--json").stdout)["engine"]["precision"] == "float32"
+def test_info_describes_an_export(directory):
+    exported(directory / "model", directory / "made", "ctranslate2")
+    output = run(directory, "info", "made").stdout
+    assert "Exported" in output
+    assert "ctranslate2/model.bin" in output
+    assert json.loads(run(directory, "info", "made", "--json").stdout)["engine"]["precision"] == "float32"

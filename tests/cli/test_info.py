@@ -10,15 +10,15 @@ from bundles import tiny_bundle
 from softgaze import __version__
 from softgaze.bundle import WEIGHTS, Bundle
 from softgaze.cli import app
-from softgaze.cli.info import readable, table
+from softgaze.cli.info import fact_rows, value_text
 from softgaze.errors import DataError
 
 
 def info(*arguments: str) -> str:
-    done = CliRunner().invoke(app, ["info", *arguments])
-    if done.exception:
-        raise done.exception
-    return done.stdout
+    result = CliRunner().invoke(app, ["info", *arguments])
+    if result.exception:
+        raise result.exception
+    return result.stdout
 
 
 def test_everything_is_shown():
@@ -28,7 +28,8 @@ def test_everything_is_shown():
     assert "12,345" in written
     for name, entry in bundle.files.items():
         assert name in written
-        assert entry["sha256"] in written
+        assert f"{entry['bytes']:,}" in written
+        assert entry["sha256"][:12] in written
 
 
 def test_json_holds_the_same():
@@ -51,8 +52,8 @@ def test_it_works_without_torch():
         "try: main()\n"
         "except SystemExit as left: sys.exit(left.code or 'torch' in sys.modules)"
     )
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True)
-    assert (done.returncode, done.stderr) == (0, b"")
+    result = subprocess.run([sys.executable, "-c", program], capture_output=True)
+    assert (result.returncode, result.stderr) == (0, b"")
 
 
 def test_a_damaged_file_is_named(tmp_path):
@@ -76,20 +77,20 @@ def test_a_damaged_file_is_named(tmp_path):
     ],
 )
 def test_facts_are_readable(value, expected):
-    assert readable(value) == expected
+    assert value_text(value) == expected
 
 
 def test_any_facts_can_be_shown():
     facts = {"a_b": 1, "none": None, "inner": {"deep": {"x": [1.5, {"k": False}]}}, "empty": {}, "zero": 0, "no": False}
-    assert list(table(facts)) == [
-        "  a b    1",
-        "  inner",
-        "    deep",
-        "      x  1.5, k no",
-        "  zero   0",
-        "  no     no",
+    assert list(fact_rows(facts)) == [
+        ("  a b", "1"),
+        ("  inner", ""),
+        ("    deep", ""),
+        ("      x", "1.5, k no"),
+        ("  zero", "0"),
+        ("  no", "no"),
     ]
-    assert list(table({})) == []
+    assert list(fact_rows({})) == []
 
 
 def test_version_is_known():

@@ -1,33 +1,31 @@
+import typer
+
 from bundles import tiny_bundle
 from commands import run
+from softgaze.cli import app
 from softgaze.serve.settings import Settings
 
 
-def test_help_tells_flags_and_environment_variables(tmp_path):
-    found = run(tmp_path, "serve", "--help")
-    for name in ("host", "port", "workers", "threads", "api-keys", "max-body", "window", "deadline"):
-        assert f"--{name}" in found.stdout
-        assert f"SOFTGAZE_{name.replace('-', '_').upper()}" in found.stdout
-
-
 def test_no_model(tmp_path):
-    found = run(tmp_path, "serve")
-    assert found.returncode == 2
-    assert "MODEL" in found.stderr
+    result = run(tmp_path, "serve")
+    assert result.returncode == 2
+    assert "MODEL" in result.stderr
 
 
 def test_a_limit_that_makes_no_sense(tmp_path):
-    found = run(tmp_path, "serve", tiny_bundle(), "--queue", "0")
-    assert (found.returncode, found.stderr) == (2, "--queue is at least 1, not 0")
+    result = run(tmp_path, "serve", tiny_bundle(), "--queue", "0")
+    assert (result.returncode, result.stderr) == (2, "--queue must be at least 1, got 0")
 
 
 def test_an_address_that_is_not_here(tmp_path):
-    found = run(tmp_path, "serve", tiny_bundle(), "--host", "203.0.113.7")
-    assert found.returncode == 4
-    assert found.stderr.startswith("cannot serve on 203.0.113.7:8000")
+    result = run(tmp_path, "serve", tiny_bundle(), "--host", "203.0.113.7")
+    assert result.returncode == 4
+    assert "203.0.113.7:8000" in result.stderr
 
 
-def test_every_setting_has_a_flag(tmp_path):
-    text = run(tmp_path, "serve", "--help").stdout
-    for name in vars(Settings()):
-        assert name in ("models", "shared") or f"--{name.replace('_', '-')}" in text
+def test_every_setting_is_an_option_and_an_environment_variable():
+    command = typer.main.get_command(app).commands["serve"]
+    options = {parameter.name: parameter for parameter in command.params}
+    for name in vars(Settings()).keys() - {"shared_dir"}:
+        assert options[name].envvar == f"SOFTGAZE_{name.upper()}"
+        assert name == "models" or options[name].opts == [f"--{name.replace('_', '-')}"]

@@ -6,7 +6,6 @@ import random
 import subprocess
 import sys
 import time
-from datetime import timedelta
 from pathlib import Path
 
 import pytest
@@ -15,10 +14,11 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from bundles import copier, lines, tiny_bundle, tokenizer
+from commands import slow_writes
 from softgaze.cli import app
-from softgaze.cli.translate import json_line, progress, time_of, writer
+from softgaze.cli.translate import translation_json
 from softgaze.data.corpus import LineError, stream_lines
-from softgaze.data.tokens import normalise
+from softgaze.data.tokenizer import normalise
 
 MODEL = "model"
 ALONE = {**os.environ, "OMP_NUM_THREADS": "1"}  # on a model this small a second thread only waits
@@ -33,32 +33,32 @@ def copies(monkeypatch, tmp_path):
 
 
 def run(*arguments: str, given: str | bytes | None = None) -> str:
-    done = CliRunner().invoke(app, ["translate", MODEL, *arguments], input=given)
-    if done.exception and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == 0, done.output
-    return done.stdout_bytes.decode()
+    result = CliRunner().invoke(app, ["translate", MODEL, *arguments], input=given)
+    if result.exception and not isinstance(result.exception, SystemExit):
+        raise result.exception
+    assert result.exit_code == 0, result.output
+    return result.stdout_bytes.decode()
 
 
 # --- a real process
 
 
 def test_lines_before_a_bad_one_are_translated(tmp_path):
-    command = [sys.executable, "-m", "softgaze", "translate", str(tiny_bundle()), "--beam", "1"]
-    done = subprocess.run(command, input=b"the dog runs.\na cat\n\xff\nthe man\n", capture_output=True, env=ALONE)
-    assert done.returncode == 3
-    assert done.stdout.count(b"\n") == 2
-    assert done.stderr.startswith(b"softgaze: error: stdin, line 3, byte ")
+    command = [sys.executable, "-m", "softgaze", "translate", str(tiny_bundle()), "--beam-size", "1"]
+    result = subprocess.run(command, input=b"the dog runs.\na cat\n\xff\nthe man\n", capture_output=True, env=ALONE)
+    assert result.returncode == 3
+    assert result.stdout.count(b"\n") == 2
+    assert result.stderr.startswith(b"softgaze: error: stdin, line 3, byte ")
 
 
 def test_a_pipe_of_ten_thousand_lines_gives_ten_thousand_lines(tmp_path):
     """Empty lines, line separators of Unicode and lone carriage returns included, through the real program."""
     some = ["the dog runs.", "", "a\u2028cat\u2029\x85sees", "the\rman", " \t ", "개가 달려요.", "\x0c\x1c", "👍"]
     text = "\n".join(some[number % len(some)] for number in range(10_000)) + "\n"
-    command = [sys.executable, "-m", "softgaze", "translate", str(tiny_bundle()), "--beam", "1"]
-    done = subprocess.run(command, input=text.encode(), capture_output=True, timeout=300, env=ALONE)
-    assert (done.returncode, done.stderr) == (0, b"")
-    written = done.stdout.decode().split("\n")
+    command = [sys.executable, "-m", "softgaze", "translate", str(tiny_bundle()), "--beam-size", "1"]
+    result = subprocess.run(command, input=text.encode(), capture_output=True, timeout=300, env=ALONE)
+    assert (result.returncode, result.stderr) == (0, b"")
+    written = result.stdout.decode().split("\n")
     assert written.pop() == ""
     assert len(written) == 10_000
     for number, line in enumerate(written):
@@ -176,13 +176,13 @@ def test_an_argument_that_is_no_text_is_refused(copies):
 
 
 def test_nbest_keeps_one_line_for_each_line(copies):
-    rows = [row.split("\t") for row in run("--nbest", "3", given="the dog\n\na cat").split("\n")]
+    rows = [row.split("\t") for row in run("--num-hypotheses", "3", given="the dog\n\na cat").split("\n")]
     assert [len(row) for row in rows] == [3, 1, 3, 1]
     assert [row[0] for row in rows] == ["the dog", "", "a cat", ""]
 
 
 def test_json_is_an_object_for_each_line(copies):
-    written = run("--json", "--nbest", "2", given="the dog\n\na\u2028cat\x85\n")
+    written = run("--json", "--num-hypotheses", "2", given="the dog\n\na\u2028cat\x85\n")
     assert len(written.splitlines()) == written.count("\n") == 3
     records = [json.loads(line) for line in written.splitlines()]
     assert [each["source"] for each in records] == ["the dog", "", "a\u2028cat\x85"]
@@ -192,26 +192,26 @@ def test_json_is_an_object_for_each_line(copies):
 
 
 def test_json_keeps_hangul_readable(copies):
-    assert '"text": "개"' in json_line(copies.translate("개"))
+    assert '"text": "개"' in translation_json(copies.translate("개"))
 
 
 def test_sampling_follows_from_its_seed():
     def draw(*arguments: str) -> str:
-        done = CliRunner().invoke(app, ["translate", str(tiny_bundle()), "the dog", "--device", "cpu", *arguments])
-        assert done.exit_code == 0
-        return done.stdout
+        result = CliRunner().invoke(app, ["translate", str(tiny_bundle()), "the dog", "--device", "cpu", *arguments])
+        assert result.exit_code == 0
+        return result.stdout
 
     assert draw("--seed", "1") == draw("--seed", "1")
     assert draw("--seed", "1") != draw("--seed", "2")
-    assert draw("--temperature", "0.001", "--seed", "1") == draw("--top-k", "1") == draw("--beam", "1")
+    assert draw("--temperature", "0.001", "--seed", "1") == draw("--top-k", "1") == draw("--beam-size", "1")
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["x", "--input", "f"], "give one of them"),
-        (["x", "--beam", "2", "--nbest", "3"], "a beam of 2 cannot give the 3 best"),
-        (["x", "--beam", "2", "--seed", "3"], "one or the other"),
+        (["x", "--input", "f"], "not both"),
+        (["x", "--beam-size", "2", "--num-hypotheses", "3"], "num_hypotheses 3 is above beam_size 2"),
+        (["x", "--beam-size", "2", "--seed", "3"], "--beam-size has no effect"),
         (["x", "--temperature", "0"], "temperature"),
         (["x", "--output", "."], "is a directory"),
     ],
@@ -245,11 +245,11 @@ def test_killed_at_any_instant_and_run_again_is_undisturbed(tmp_path):
     (tmp_path / "in.en").write_text(
         "".join(f"the dog {'sees ' * (number % 4)}a cat {number}.\n" for number in range(120))
     )
-    command = [sys.executable, "-m", "softgaze", "translate", str(tiny_bundle()), "--beam", "1", "--window", "8"]
+    command = [sys.executable, "-m", "softgaze", "translate", str(tiny_bundle()), "--beam-size", "1", "--window", "8"]
     files = ("--input", str(tmp_path / "in.en"), "--output")
     subprocess.run([*command, *files, str(tmp_path / "straight")], check=True, env=ALONE, capture_output=True)
     dice, killed, went_on = random.Random(1), 0, 0
-    slow = {**ALONE, "SOFTGAZE_SLOW_WRITES": "0.02"}
+    slow = {**ALONE, **slow_writes(0.02)}
     while not (tmp_path / "killed").exists():
         process = subprocess.Popen([*command, *files, str(tmp_path / "killed")], env=slow, stderr=subprocess.PIPE)
         if killed < 3:
@@ -261,7 +261,7 @@ def test_killed_at_any_instant_and_run_again_is_undisturbed(tmp_path):
             process.kill()
         _, said = process.communicate(timeout=120)
         killed += process.returncode == -9
-        went_on += b"going on after" in said
+        went_on += b"resuming after" in said
     assert killed == 3
     assert went_on == 3
     assert (tmp_path / "killed").read_bytes() == (tmp_path / "straight").read_bytes()
@@ -273,43 +273,3 @@ def test_output_where_nothing_can_be_written_is_one_line(copies, tmp_path):
 
     with pytest.raises(ResourceError, match="cannot be written"):
         run("x", "--output", str(tmp_path / "no" / "out"))
-
-
-def test_a_link_is_followed_and_a_device_not_replaced(tmp_path):
-    (tmp_path / "real").touch()
-    (tmp_path / "link").symlink_to(tmp_path / "real")
-    with writer(tmp_path / "link") as file:
-        file.write(b"x")
-    assert (tmp_path / "link").is_symlink()
-    assert (tmp_path / "real").read_bytes() == b"x"
-    with writer(Path(os.devnull)) as file:
-        file.write(b"x")
-    assert not Path(os.devnull).is_file()
-
-
-# --- progress
-
-
-class Terminal(io.StringIO):
-    def isatty(self) -> bool:
-        return True
-
-
-def test_progress_is_shown_on_a_terminal_only(monkeypatch):
-    monkeypatch.setattr(sys, "stderr", io.StringIO())
-    with progress(10) as advance:
-        assert advance is None
-    monkeypatch.setattr(sys, "stderr", Terminal())
-    with progress(10, shown=False) as advance:
-        assert advance is None
-    with progress(2000) as advance:
-        assert advance is not None
-        advance(1500)
-    assert "1,500 lines" in sys.stderr.getvalue()
-    assert " left" in sys.stderr.getvalue()
-
-
-@given(done=st.integers(1, 10**7), rest=st.integers(1, 10**7), taken=st.floats(0.1, 10**5))
-def test_the_time_left_is_what_the_rest_takes_at_the_pace_so_far(done, rest, taken):
-    assert time_of(done, done + rest, taken) == f"{timedelta(seconds=round(taken / done * rest))} left"
-    assert time_of(done, done, taken) == time_of(done, None, taken) == f"{timedelta(seconds=round(taken))}"

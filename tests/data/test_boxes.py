@@ -1,6 +1,6 @@
 """Boxes: how much of a grid they cover, held against pixels, and what a gaze that knows nothing gets."""
 
-import numpy
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -17,8 +17,8 @@ def boxes(draw: st.DrawFn) -> Box:
     return Box(left / PIXELS, top / PIXELS, right / PIXELS, bottom / PIXELS)
 
 
-def counted(several: list[Box]) -> numpy.ndarray:
-    inside = numpy.zeros((PIXELS, PIXELS))
+def counted(several: list[Box]) -> np.ndarray:
+    inside = np.zeros((PIXELS, PIXELS))
     for box in several:
         left, top, right, bottom = (round(edge * PIXELS) for edge in box)
         inside[top:bottom, left:right] = 1
@@ -37,13 +37,13 @@ def test_coverage_is_what_counting_pixels_gives(several: list[Box], rows: int, c
 def test_a_gaze_that_is_the_same_everywhere_points_as_well_as_the_boxes_are_large(
     several: list[Box], rows: int, columns: int
 ) -> None:
-    even = numpy.full((rows, columns), 1 / (rows * columns))
+    even = np.full((rows, columns), 1 / (rows * columns))
     assert pointing(even, several) == pytest.approx(share(several)) == pytest.approx(counted(several).mean())
 
 
 @given(box=boxes(), weights=st.lists(st.floats(0, 1), min_size=12, max_size=12).filter(sum))
 def test_a_box_and_what_is_around_it_share_the_whole_gaze(box: Box, weights: list[float]) -> None:
-    gaze = numpy.reshape(weights, (3, 4)) / sum(weights)
+    gaze = np.reshape(weights, (3, 4)) / sum(weights)
     around = [
         Box(0, 0, 1, box.top),
         Box(0, box.bottom, 1, 1),

@@ -1,4 +1,4 @@
-"""Captions in three forms: the same album from each, and every row that cannot be used named and counted."""
+"""Captions in three formats, COCO boxes, and captioned files as a corpus; every bad row is reported."""
 
 import csv
 import gzip
@@ -7,11 +7,26 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from softgaze.data.captions import Captioned, CaptionError, read, survey, tally
+from softgaze.data import corpus
+from softgaze.data.boxes import Box
+from softgaze.data.captions import (
+    CaptionCorpus,
+    CaptionedFile,
+    CaptionError,
+    LabelledBox,
+    count_errors,
+    read_boxes,
+    read_captions,
+    read_coco,
+    scan_captions,
+)
+from softgaze.data.corpus import Pair
+from softgaze.data.processors import ImageProcessor
 from softgaze.errors import DataError
 
 Table = list[tuple[str, str]]
@@ -72,7 +87,7 @@ def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.mark.parametrize("form", FORMS)
 @settings(max_examples=25)
 @given(rows=tables)
-def test_every_form_gives_the_same_album(
+def test_all_formats_give_the_same_captions(
     tmp_path_factory: pytest.TempPathFactory, images: Path, form: str, rows: Table
 ) -> None:
     path = tmp_path_factory.mktemp("captions") / form
@@ -80,14 +95,16 @@ def test_every_form_gives_the_same_album(
     expected: dict[str, list[str]] = {}
     for name, text in rows:
         expected.setdefault(name, []).append(text)
-    assert read(images, path) == tuple(Captioned(images / name, tuple(texts)) for name, texts in expected.items())
+    assert read_captions(images, path) == tuple(
+        CaptionedFile(images / name, tuple(texts)) for name, texts in expected.items()
+    )
 
 
-def surveyed(images: Path, path: Path) -> tuple[int, list[DataError]]:
-    told: list[DataError] = []
-    album = survey(images, path, told.append)
-    assert all("\n" not in str(error) for error in told)
-    return sum(len(one.captions) for one in album), told
+def scan(images: Path, path: Path) -> tuple[int, list[DataError]]:
+    errors: list[DataError] = []
+    captioned = scan_captions(images, path, errors.append)
+    assert all("\n" not in str(error) for error in errors)
+    return sum(len(one.captions) for one in captioned), errors
 
 
 BAD: Table = [
@@ -109,21 +126,21 @@ KINDS |= {6: "outside the folder", 7: "outside the folder", 8: "empty caption", 
 KINDS |= {10: "missing image", 11: "missing image"}
 
 
-@pytest.mark.parametrize(("write", "place", "shift"), [(as_csv, "line", 1), (as_numbered, "line", 0)])
-def test_rows_that_cannot_be_used_are_named_and_counted(
-    tmp_path: Path, images: Path, write: Callable[[Path, Table], None], place: str, shift: int
+@pytest.mark.parametrize(("write", "unit", "shift"), [(as_csv, "line", 1), (as_numbered, "line", 0)])
+def test_unusable_rows_are_reported_and_counted(
+    tmp_path: Path, images: Path, write: Callable[[Path, Table], None], unit: str, shift: int
 ) -> None:
     write(tmp_path / "c.txt", BAD)
-    kept, told = surveyed(images, tmp_path / "c.txt")
-    found = {error.place: error.kind for error in told if isinstance(error, CaptionError)}
-    assert found == {f"{place} {number + shift}": kind for number, kind in KINDS.items()}
-    assert kept + len(told) == len(BAD)
-    assert tally(told) == {"outside the folder": 5, "missing image": 3, "empty caption": 1, "repeated": 1}
+    kept, errors = scan(images, tmp_path / "c.txt")
+    found = {error.location: error.kind for error in errors if isinstance(error, CaptionError)}
+    assert found == {f"{unit} {number + shift}": kind for number, kind in KINDS.items()}
+    assert kept + len(errors) == len(BAD)
+    assert count_errors(errors) == {"outside the folder": 5, "missing image": 3, "empty caption": 1, "repeated": 1}
     with pytest.raises(CaptionError, match=rf"c\.txt, line {2 + shift}: 'gone.jpg' is not in"):
-        read(images, tmp_path / "c.txt")
+        read_captions(images, tmp_path / "c.txt")
 
 
-def test_annotations_that_cannot_be_used_are_named_and_counted(tmp_path: Path, images: Path) -> None:
+def test_unusable_annotations_are_reported_and_counted(tmp_path: Path, images: Path) -> None:
     names = [*dict.fromkeys(name for name, _ in BAD)]
     record = {
         "images": [{"id": number, "file_name": name} for number, name in enumerate(names)] + [{"id": 99}, 5],
@@ -132,41 +149,41 @@ def test_annotations_that_cannot_be_used_are_named_and_counted(tmp_path: Path, i
         + [{"image_id": 0, "caption": "nul \0"}, {"image_id": 0, "caption": "half \ud800"}],
     }
     (tmp_path / "c.json").write_text(json.dumps(record))
-    kept, told = surveyed(images, tmp_path / "c.json")
-    found = {error.place: error.kind for error in told if isinstance(error, CaptionError)}
+    kept, errors = scan(images, tmp_path / "c.json")
+    found = {error.location: error.kind for error in errors if isinstance(error, CaptionError)}
     expected = {**KINDS, **dict.fromkeys(range(13, 19), "unreadable")}
     assert found == {f"annotation {number}": kind for number, kind in expected.items()}
-    assert kept + len(told) == len(record["annotations"])
+    assert kept + len(errors) == len(record["annotations"])
 
 
-def test_lines_that_are_no_rows_are_named(tmp_path: Path, images: Path) -> None:
+def test_malformed_lines_are_reported(tmp_path: Path, images: Path) -> None:
     raw = b'image,caption\na.jpg,one, two\na.jpg\na.jpg,"open\n\na.jpg,caf\xe9\na.jpg,"good, yes"\n'
     (tmp_path / "c.csv").write_bytes(raw)
-    kept, told = surveyed(images, tmp_path / "c.csv")
+    kept, errors = scan(images, tmp_path / "c.csv")
     assert kept == 1
-    assert tally(told) == {"unreadable": 5}
-    for number, error in zip((2, 3, 4, 5, 6), sorted(told, key=str), strict=True):
+    assert count_errors(errors) == {"unreadable": 5}
+    for number, error in zip((2, 3, 4, 5, 6), sorted(errors, key=str), strict=True):
         assert f"c.csv, line {number}" in str(error)
     (tmp_path / "c.tsv").write_bytes(b"a.jpg#0\tfine\na.jpg no tab\n\n\tno name\na.jpg\twithout a number\n")
-    kept, told = surveyed(images, tmp_path / "c.tsv")
+    kept, errors = scan(images, tmp_path / "c.tsv")
     assert kept == 2
-    assert [error.place for error in told if isinstance(error, CaptionError)] == ["line 2", "line 3", "line 4"]
+    assert [error.location for error in errors if isinstance(error, CaptionError)] == ["line 2", "line 3", "line 4"]
 
 
 def test_a_table_without_header(tmp_path: Path, images: Path) -> None:
     (tmp_path / "c.csv").write_text('a.jpg,"one, two"\r\nb c.png,three\r\n', newline="")
-    assert [one.captions for one in read(images, tmp_path / "c.csv")] == [("one, two",), ("three",)]
+    assert [one.captions for one in read_captions(images, tmp_path / "c.csv")] == [("one, two",), ("three",)]
 
 
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
         (b"", "is empty"),
-        (b"just words\nand more\n", "no captions"),
+        (b"just words\nand more\n", "expected captions"),
         (b"gone.jpg,a\nlost.jpg,b\n", "no caption of an image in"),
-        (b'{"annotations": []}', 'no lists "images" and "annotations"'),
+        (b'{"annotations": []}', 'lists "images" and "annotations"'),
         (b'{"images": [], "annotations": []}', "no caption of an image"),
-        (b"[1]", "not a JSON object"),
+        (b"[1]", "expected a JSON object"),
         (b"{", "not JSON"),
         (b"\xff\xfea\0", "UTF-16"),
     ],
@@ -174,18 +191,18 @@ def test_a_table_without_header(tmp_path: Path, images: Path) -> None:
 def test_a_file_without_captions_is_one_line(tmp_path: Path, images: Path, raw: bytes, why: str) -> None:
     (tmp_path / "c.txt").write_bytes(raw)
     with pytest.raises(DataError) as caught:
-        survey(images, tmp_path / "c.txt", lambda error: None)
+        scan_captions(images, tmp_path / "c.txt", lambda error: None)
     assert why in str(caught.value)
     assert "c.txt" in str(caught.value)
     assert "\n" not in str(caught.value)
 
 
-def test_a_folder_that_is_none_is_named(tmp_path: Path) -> None:
+def test_a_missing_folder_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "c.txt").write_text("a.jpg,b\n")
-    with pytest.raises(DataError, match="nowhere is not there; name the folder of the images"):
-        read(tmp_path / "nowhere", tmp_path / "c.txt")
-    with pytest.raises(DataError, match=r"c.txt is no folder"):
-        read(tmp_path / "c.txt", tmp_path / "c.txt")
+    with pytest.raises(DataError, match="nowhere does not exist"):
+        read_captions(tmp_path / "nowhere", tmp_path / "c.txt")
+    with pytest.raises(DataError, match=r"c.txt is not a folder"):
+        read_captions(tmp_path / "c.txt", tmp_path / "c.txt")
 
 
 @given(raw=st.binary(max_size=200))
@@ -193,4 +210,132 @@ def test_no_bytes_are_a_crash(tmp_path_factory: pytest.TempPathFactory, images: 
     path = tmp_path_factory.mktemp("captions") / "c.txt"
     path.write_bytes(raw)
     with suppress(DataError):
-        survey(images, path, lambda error: None)
+        scan_captions(images, path, lambda error: None)
+
+
+IMAGES = [{"id": 7, "file_name": "a.jpg", "width": 200, "height": 100}]
+BOXES = {
+    "categories": [{"id": 1, "name": "dog"}],
+    "annotations": [{"image_id": 7, "category_id": 1, "bbox": [50, 25, 100, 50]}],
+}
+EXPECTED = {"a.jpg": (LabelledBox(Box(0.25, 0.25, 0.75, 0.75), "dog"),)}
+
+
+def put(path: Path, record: object) -> Path:
+    path.write_text(json.dumps(record))
+    return path
+
+
+def test_images_are_listed_with_the_boxes_or_elsewhere(tmp_path: Path) -> None:
+    assert read_boxes(put(tmp_path / "one.json", {"images": IMAGES, **BOXES})) == EXPECTED
+    assert (
+        read_boxes(put(tmp_path / "boxes.json", BOXES), put(tmp_path / "images.json", {"images": IMAGES})) == EXPECTED
+    )
+
+
+def test_boxes_of_images_that_another_file_does_not_list_are_left_out(tmp_path: Path) -> None:
+    boxes = put(tmp_path / "boxes.json", BOXES)
+    assert read_boxes(boxes, put(tmp_path / "images.json", {"images": []})) == {}
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({}, "'images' is missing"),
+        ({"images": 3}, "not iterable"),
+        ({"images": [{**IMAGES[0], "id": 8}]}, "7 is missing"),
+        ({"images": [{**IMAGES[0], "width": 0}]}, "in an image of 0×100"),
+        ({"images": [{**IMAGES[0], "height": "tall"}]}, "could not convert"),
+        ({"images": IMAGES, "categories": []}, "1 is missing"),
+        (
+            {"images": IMAGES, "annotations": [{"image_id": 7, "category_id": 1, "bbox": [1, 2, 3]}]},
+            "not enough values",
+        ),
+        (
+            {"images": IMAGES, "annotations": [{"image_id": 7, "category_id": 1, "bbox": [1, 2, -3, 4]}]},
+            "a box of -3×4",
+        ),
+    ],
+)
+def test_missing_keys_are_reported(tmp_path: Path, change: dict[str, object], why: str) -> None:
+    with pytest.raises(DataError) as caught:
+        read_boxes(put(tmp_path / "boxes.json", {**BOXES, **change}))
+    assert why in str(caught.value)
+    assert "boxes.json" in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("raw", "why"),
+    [
+        (b'{"a":\n 1,}', "line 2, column 4: not JSON"),
+        (b"[1, 2]", "expected a JSON object"),
+        (b"[" * 100_000, "not readable JSON"),
+        (b'{"a": ' + b"1" * 5000 + b"}", "not readable JSON"),
+        (b'{"a":\n "\xff"}', "line 2, byte 8: not UTF-8"),
+        (b"\xef\xbb\xbf{}", "byte-order mark"),
+        (b"", "is empty"),
+    ],
+)
+def test_what_is_no_record_is_one_line(tmp_path: Path, raw: bytes, why: str) -> None:
+    (tmp_path / "a.json").write_bytes(raw)
+    with pytest.raises(DataError) as caught:
+        read_coco(tmp_path / "a.json")
+    assert why in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+def test_a_record_may_be_one_line_longer_than_lines_may_be(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(corpus, "MAX_LINE", 100)
+    monkeypatch.setattr(corpus, "CHUNK", 10)
+    record = {"images": ["x" * 500]}
+    assert read_coco(put(tmp_path / "a.json", record)) == record
+
+
+@pytest.fixture
+def folder(tmp_path):
+    for name in ("a", "b", "c"):
+        np.save(tmp_path / f"{name}.npy", np.ones((3, 4)))
+    (tmp_path / "train.ko.csv").write_text("image,caption\na.npy,하나\na.npy,둘\nc.npy,셋\nx.npy,넷\nb.npy,다섯\n")
+    return tmp_path
+
+
+def test_pairs_are_paths_and_captions_in_the_order_of_the_file(folder):
+    errors = []
+    captioned = CaptionCorpus.of_features(folder, folder / "train.ko.csv", errors.append)
+    names = [str(folder / f"{name}.npy") for name in "aacb"]
+    assert [*captioned] == [Pair(*pair) for pair in zip(names, ["하나", "둘", "셋", "다섯"], strict=True)]
+    assert (captioned.count(), captioned.num_sources(), len(captioned.processor)) == (4, 3, 4)
+    assert captioned.pairs_with_sources(frozenset({0, 2})) == {0, 1, 3}
+    assert captioned.languages() == ("features", "ko")
+    assert ["x.npy" in str(error) for error in errors] == [True]
+
+
+def test_the_hash_changes_with_captions_and_files(folder):
+    def prints():
+        return list(CaptionCorpus.of_features(folder, folder / "train.ko.csv", lambda error: None).sha256().values())
+
+    first = prints()
+    assert prints() == first
+    np.save(folder / "b.npy", np.ones((5, 4)))
+    assert prints()[0] == first[0]
+    assert prints()[1] != first[1]
+
+
+def test_features_that_cannot_be_read_are_passed_over_to_find_the_first(folder):
+    (folder / "a.npy").write_bytes(b"nothing")
+    errors = []
+    assert len(CaptionCorpus.of_features(folder, folder / "train.ko.csv", errors.append).processor) == 4
+    assert any("a.npy" in str(error) for error in errors)
+    for name in ("b", "c"):
+        (folder / f"{name}.npy").write_bytes(b"nothing")
+    with pytest.raises(DataError, match="none of the 3 files"):
+        CaptionCorpus.of_features(folder, folder / "train.ko.csv", errors.append)
+
+
+def test_another_folder_is_read_in_the_same_way(folder):
+    captioned = CaptionCorpus(folder, folder / "train.ko.csv", (), ImageProcessor(32, 4))
+    assert (
+        captioned.with_same_processor(folder, folder / "train.ko.csv", lambda error: None).processor
+        is captioned.processor
+    )

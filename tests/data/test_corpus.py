@@ -20,16 +20,16 @@ from softgaze.data.corpus import (
     count_lines,
     is_language,
     language_of,
+    line_writer,
     read_lines,
     read_pairs,
     read_table,
+    scan_lines,
+    scan_table,
     stream_lines,
-    survey_lines,
-    survey_table,
     write_lines,
-    writing,
 )
-from softgaze.errors import DataError, UsageError
+from softgaze.errors import DataError, ResourceError, UsageError
 
 line_text = st.text(st.characters(exclude_characters="\n\0", exclude_categories=["Cs"]), max_size=40)
 lines_of_text = st.lists(line_text, min_size=1, max_size=30).filter(lambda lines: not lines[0].startswith("\ufeff"))
@@ -52,7 +52,7 @@ def test_what_is_written_is_read_again(
     tmp_path_factory: pytest.TempPathFactory, lines: list[str], zipped: bool, chunk: int
 ) -> None:
     path = tmp_path_factory.mktemp("written") / ("text.en.gz" if zipped else "text.en")
-    assert write_lines(path, lines) == len(lines)
+    write_lines(path, lines)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(corpus_module, "CHUNK", chunk)
         assert list(read_lines(path)) == [line.removesuffix("\r") for line in lines]
@@ -90,7 +90,9 @@ def test_lines_end_at_newlines_only(tmp_path: Path, name: str, raw: bytes, lines
         (b"\xef\xbb\xbfa\n", 1, 0, ["byte-order mark", "remove"]),
     ],
 )
-def test_a_bad_line_is_named(tmp_path: Path, name: str, raw: bytes, line: int, byte: int, words: list[str]) -> None:
+def test_a_bad_line_is_reported_with_its_position(
+    tmp_path: Path, name: str, raw: bytes, line: int, byte: int, words: list[str]
+) -> None:
     path = put(tmp_path / name, raw)
     with pytest.raises(LineError) as caught:
         list(read_lines(path))
@@ -106,7 +108,7 @@ def test_bad_lines_are_found_wherever_chunks_end(tmp_path: Path, monkeypatch: py
     monkeypatch.setattr(corpus_module, "CHUNK", chunk)
     raw = b"\xef\xbb\xbfone\n\xfftwo\nthr\0ee\nfour \xe2\x82\xac\nf\xc3\nsix"
     found: list[LineError] = []
-    lines = list(survey_lines(put(tmp_path / "t.en", raw), found.append))
+    lines = list(scan_lines(put(tmp_path / "t.en", raw), found.append))
     assert lines == ["one", None, None, "four €", None, "six"]
     assert [(error.line, error.byte) for error in found] == [
         (1, 0),
@@ -118,7 +120,7 @@ def test_bad_lines_are_found_wherever_chunks_end(tmp_path: Path, monkeypatch: py
 
 def test_a_bad_line_does_not_change_how_its_neighbours_end(tmp_path: Path) -> None:
     path = put(tmp_path / "t.en", b"one\r\n\xff\r\nthree\r\n")
-    assert list(survey_lines(path, lambda error: None)) == ["one", None, "three"]
+    assert list(scan_lines(path, lambda error: None)) == ["one", None, "three"]
 
 
 @given(raw=st.lists(st.sampled_from([b"a", b"\r", b"\n", b"\0", b"\xff", b"\xef\xbb\xbf", "é".encode()]), min_size=1))
@@ -147,7 +149,7 @@ def test_a_stream_gives_each_line_as_soon_as_it_is_there() -> None:
 
 
 def test_a_stream_without_line_ends_is_not_read_whole(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_module, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(corpus_module, "MAX_LINE", 1 << 20)
     stream = io.BytesIO(b"x\n" + b"y" * (3 << 20))
     lines = stream_lines(stream, Path("stdin"))
     assert next(lines) == "x"
@@ -171,18 +173,18 @@ def test_files_that_are_no_text(tmp_path: Path) -> None:
     (tmp_path / "zipped.en").write_bytes(gzip.compress(b"compressed\n"))
     says(tmp_path / "zipped.en", "is gzip", "add .gz")
     (tmp_path / "short.en.gz").write_bytes(gzip.compress(b"text that is cut short\n" * 99)[:-9])
-    says(tmp_path / "short.en.gz", "cut short or damaged")
+    says(tmp_path / "short.en.gz", "truncated or damaged")
     damaged = bytearray(gzip.compress(os.urandom(5000)))
     damaged[2000] ^= 255
     (tmp_path / "damaged.en.gz").write_bytes(damaged)
-    says(tmp_path / "damaged.en.gz", "cut short or damaged")
+    says(tmp_path / "damaged.en.gz", "truncated or damaged")
     says(put(tmp_path / "wide.en", "wide".encode("utf-16")), "UTF-16", "iconv -f utf-16")
     os.mkfifo(tmp_path / "pipe.en")
     says(tmp_path / "pipe.en", "not a regular file")
 
 
 def test_a_file_without_line_ends_is_not_read_whole(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(corpus_module, "LONGEST_LINE", 1 << 20)
+    monkeypatch.setattr(corpus_module, "MAX_LINE", 1 << 20)
     path = put(tmp_path / "endless.en", b"x\n" + b"y" * (3 << 20))
     assert "line 2, byte 2: no line end" in message_of(lambda: list(read_lines(path)))
 
@@ -206,8 +208,8 @@ def test_an_error_in_a_file_of_a_pair_is_about_that_line(tmp_path: Path) -> None
 def test_tsv(tmp_path: Path) -> None:
     assert list(read_table(put(tmp_path / "t.tsv.gz", b"a\tA\r\n\t\n"))) == [("a", "A"), ("", "")]
     three = put(tmp_path / "t.tsv", "a\tA\né\tB\tC\n".encode())
-    assert f"{three}, line 2, byte 9: has 3 columns" in message_of(lambda: list(read_table(three)))
-    assert "line 1, byte 0: has no tab" in message_of(lambda: list(read_table(put(tmp_path / "u.tsv", b"a A\n"))))
+    assert f"{three}, line 2, byte 9: expected 2 columns, got 3" in message_of(lambda: list(read_table(three)))
+    assert "line 1, byte 0: no tab" in message_of(lambda: list(read_table(put(tmp_path / "u.tsv", b"a A\n"))))
 
 
 @pytest.mark.parametrize(
@@ -231,26 +233,26 @@ def test_jsonl(tmp_path: Path, rows: list[str]) -> None:
         ('{"source": "a", ', "not JSON"),
         ('["a", "A"]', "not a JSON object"),
         ("{}", "keys: none"),
-        ('{"source": "a"}', "which keys"),
-        ('{"en": "a", "de": "A", "fr": "Â"}', "which keys"),
-        ('{"text": "a", "note": "A"}', "which keys"),
-        ('{"fr": "a", "de": "A"}', "has the keys 'fr' and 'de'"),
+        ('{"source": "a"}', "ambiguous source and target"),
+        ('{"en": "a", "de": "A", "fr": "Â"}', "ambiguous source and target"),
+        ('{"text": "a", "note": "A"}', "ambiguous source and target"),
+        ('{"fr": "a", "de": "A"}', "unexpected keys 'fr' and 'de'"),
         ('{"source": "a", "target": 3}', "'target' is not a string"),
         ('{"source": "a\\nb", "target": "A"}', "a line end"),
         ('{"source": "a\\u0000", "target": "A"}', "a NUL character"),
         ('{"source": "a\\ud800", "target": "A"}', "half a surrogate pair"),
-        ("[" * 100_000, "not JSON"),
-        ('{"source": "a", "target": "A", "id": ' + "1" * 5000 + "}", "not JSON"),
+        ("[" * 100_000, "JSON"),
+        ('{"source": "a", "target": "A", "id": ' + "1" * 5000 + "}", "JSON"),
     ],
 )
-def test_jsonl_is_never_guessed(tmp_path: Path, row: str, words: str) -> None:
+def test_malformed_jsonl_rows_are_reported(tmp_path: Path, row: str, words: str) -> None:
     first = '{"en": "a", "de": "A"}\n'
     path = put(tmp_path / "t.jsonl", f"{first}{row}\n{first}".encode())
     message = message_of(lambda: list(read_table(path)))
     assert f"{path}, line 2, byte " in message
     assert words in message
     found: list[LineError] = []
-    assert list(survey_table(path, found.append)) == [("a", "A"), None, ("a", "A")]
+    assert list(scan_table(path, found.append)) == [("a", "A"), None, ("a", "A")]
     assert len(found) == 1
     assert found[0].byte >= len(first)
 
@@ -263,7 +265,7 @@ def test_a_json_error_names_its_byte(tmp_path: Path) -> None:
     assert caught.value.byte == raw.index(b"oops")
 
 
-def test_a_table_needs_a_telling_name(tmp_path: Path) -> None:
+def test_a_table_needs_a_known_suffix(tmp_path: Path) -> None:
     assert ".tsv or .jsonl" in message_of(lambda: list(read_table(tmp_path / "t.csv")), UsageError)
 
 
@@ -296,7 +298,7 @@ def test_writing_is_all_or_nothing(tmp_path: Path) -> None:
     write_lines(path, ["before"])
 
     def fail_half_way() -> None:
-        with writing(path) as write:
+        with line_writer(path) as write:
             write("after")
             raise RuntimeError("power cut")
 
@@ -308,7 +310,8 @@ def test_writing_is_all_or_nothing(tmp_path: Path) -> None:
             write_lines(path, bad)
     assert [file.name for file in tmp_path.iterdir()] == ["t.en.gz"]
     assert list(read_lines(path)) == ["before"]
-    assert "the folder" in message_of(lambda: write_lines(tmp_path / "no" / "t.en", ["a"]))
+    missing = tmp_path / "no" / "t.en"
+    assert str(missing) in message_of(lambda: write_lines(missing, ["a"]), ResourceError)
 
 
 def test_equal_lines_give_equal_compressed_bytes(tmp_path: Path) -> None:

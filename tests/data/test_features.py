@@ -5,14 +5,14 @@ import zipfile
 from contextlib import suppress
 from pathlib import Path
 
-import numpy
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as st_numpy
 
+from softgaze.data.audio import Mel, log_mel
 from softgaze.data.features import read_features
-from softgaze.data.sound import Mel, log_mel
 from softgaze.errors import DataError
 
 numbers = st.sampled_from(["<f4", ">f8", "<f2", "<i2", ">i4", "u1"]).flatmap(
@@ -24,34 +24,34 @@ numbers = st.sampled_from(["<f4", ">f8", "<f2", "<i2", ">i4", "u1"]).flatmap(
 
 @given(frames=numbers, ending=st.sampled_from(["npy", "npz"]), by_column=st.booleans())
 def test_what_numpy_wrote_is_read(
-    tmp_path_factory: pytest.TempPathFactory, frames: numpy.ndarray, ending: str, by_column: bool
+    tmp_path_factory: pytest.TempPathFactory, frames: np.ndarray, ending: str, by_column: bool
 ) -> None:
     path = tmp_path_factory.mktemp("features") / f"a.{ending}"
-    frames = numpy.asfortranarray(frames) if by_column else frames
-    numpy.save(path, frames) if ending == "npy" else numpy.savez_compressed(path, frames)
+    frames = np.asfortranarray(frames) if by_column else frames
+    np.save(path, frames) if ending == "npy" else np.savez_compressed(path, frames)
     found = read_features(path, width=frames.shape[1])
-    assert found.dtype == numpy.float32
+    assert found.dtype == np.float32
     assert found.flags.c_contiguous
-    assert numpy.array_equal(found, frames.astype(numpy.float32))
+    assert np.array_equal(found, frames.astype(np.float32))
 
 
 def test_of_several_arrays_the_one_called_features_is_taken(tmp_path: Path) -> None:
-    numpy.savez(tmp_path / "a.npz", features=numpy.ones((2, 3)), lengths=numpy.ones(2))
+    np.savez(tmp_path / "a.npz", features=np.ones((2, 3)), lengths=np.ones(2))
     assert read_features(tmp_path / "a.npz").shape == (2, 3)
-    numpy.savez(tmp_path / "b.npz", left=numpy.ones((2, 3)), right=numpy.ones((2, 3)))
-    with pytest.raises(DataError, match=r"b.npz: holds 2 arrays; keep one, or call it 'features'"):
+    np.savez(tmp_path / "b.npz", left=np.ones((2, 3)), right=np.ones((2, 3)))
+    with pytest.raises(DataError, match=r"b.npz: contains 2 arrays; keep one, or name it 'features'"):
         read_features(tmp_path / "b.npz")
 
 
 def test_a_sound_becomes_frames(tmp_path: Path) -> None:
     import wave
 
-    samples = numpy.random.default_rng(0).integers(-9999, 9999, 4000).astype("<i2")
+    samples = np.random.default_rng(0).integers(-9999, 9999, 4000).astype("<i2")
     with wave.open(str(tmp_path / "a.WAV"), "wb") as file:
         file.setparams((1, 2, 8000, 0, "NONE", ""))
         file.writeframes(samples.tobytes())
     mel = Mel(filters=13)
-    assert numpy.array_equal(read_features(tmp_path / "a.WAV", mel), log_mel(samples / 32768, 8000, mel))
+    assert np.array_equal(read_features(tmp_path / "a.WAV", mel), log_mel(samples / 32768, 8000, mel))
 
 
 class Trap:
@@ -59,14 +59,14 @@ class Trap:
         return (pytest.fail, ("unpickled",))
 
 
-def saved(array: numpy.ndarray) -> bytes:
+def saved(array: np.ndarray) -> bytes:
     buffer = io.BytesIO()
-    numpy.save(buffer, array, allow_pickle=True)
+    np.save(buffer, array, allow_pickle=True)
     return buffer.getvalue()
 
 
-def spotted(value: float) -> numpy.ndarray:
-    frames = numpy.zeros((4, 3))
+def spotted(value: float) -> np.ndarray:
+    frames = np.zeros((4, 3))
     frames[2, 1] = value
     return frames
 
@@ -74,19 +74,19 @@ def spotted(value: float) -> numpy.ndarray:
 @pytest.mark.parametrize(
     ("raw", "why"),
     [
-        (saved(numpy.zeros(5)), "shape (5,)"),
-        (saved(numpy.zeros((2, 3, 4))), "shape (2, 3, 4)"),
-        (saved(numpy.zeros((0, 4))), "shape (0, 4)"),
-        (saved(numpy.zeros((4, 0))), "shape (4, 0)"),
-        (saved(numpy.array(3.0)), "shape ()"),
-        (saved(spotted(numpy.nan)), "frame 2, number 1 is nan"),
-        (saved(spotted(-numpy.inf)), "frame 2, number 1 is -inf"),
-        (saved(spotted(1e300)), "frame 2, number 1 is inf"),
-        (saved(numpy.zeros((2, 2), dtype=complex)), "real numbers"),
-        (saved(numpy.array([["a", "b"]])), "real numbers"),
-        (saved(numpy.array([[True]])), "real numbers"),
-        (saved(numpy.array([[Trap()]], dtype=object)), "an array of objects"),
-        (saved(numpy.zeros((50, 50)))[:-1], "is it cut short?"),
+        (saved(np.zeros(5)), "got (5,)"),
+        (saved(np.zeros((2, 3, 4))), "got (2, 3, 4)"),
+        (saved(np.zeros((0, 4))), "got (0, 4)"),
+        (saved(np.zeros((4, 0))), "got (4, 0)"),
+        (saved(np.array(3.0)), "got ()"),
+        (saved(spotted(np.nan)), "got nan in frame 2, number 1"),
+        (saved(spotted(-np.inf)), "got -inf in frame 2, number 1"),
+        (saved(spotted(1e300)), "got inf in frame 2, number 1"),
+        (saved(np.zeros((2, 2), dtype=complex)), "real numbers"),
+        (saved(np.array([["a", "b"]])), "real numbers"),
+        (saved(np.array([[True]])), "real numbers"),
+        (saved(np.array([[Trap()]], dtype=object)), "got objects"),
+        (saved(np.zeros((50, 50)))[:-1], "truncated"),
         (b"", "cannot be read"),
         (b"not an array", "cannot be read"),
     ],
@@ -106,18 +106,18 @@ def test_what_cannot_be_a_source_is_one_line(tmp_path: Path, raw: bytes, why: st
     assert "\n" not in str(caught.value)
 
 
-def test_what_declares_more_than_it_holds_is_refused_before_it_is_unpacked(tmp_path: Path) -> None:
-    raw = saved(numpy.zeros((2, 2))).replace(b"(2, 2), }" + b" " * 18, b"(2000000000, 2000000000), }")
+def test_a_header_larger_than_the_file_is_rejected_before_reading(tmp_path: Path) -> None:
+    raw = saved(np.zeros((2, 2))).replace(b"(2, 2), }" + b" " * 18, b"(2000000000, 2000000000), }")
     (tmp_path / "a.npy").write_bytes(raw)
-    with pytest.raises(DataError, match=r"shape \(2000000000, 2000000000\) in \d+ bytes"):
+    with pytest.raises(DataError, match=r"shape \(2000000000, 2000000000\) does not fit"):
         read_features(tmp_path / "a.npy")
 
 
 def test_names_widths_and_absences(tmp_path: Path) -> None:
-    numpy.save(tmp_path / "a.npy", numpy.zeros((3, 4)))
-    with pytest.raises(DataError, match=r"4 numbers a frame; the others have 5"):
+    np.save(tmp_path / "a.npy", np.zeros((3, 4)))
+    with pytest.raises(DataError, match=r"frames of 5 numbers, got 4"):
         read_features(tmp_path / "a.npy", width=5)
-    with pytest.raises(DataError, match=r"named .npy, .npz, .wav, not '.mp3'"):
+    with pytest.raises(DataError, match=r"\.npy.*got '\.mp3'"):
         read_features(tmp_path / "a.mp3")
     for ending in ("npy", "npz", "wav"):
         with pytest.raises(DataError, match="does not exist"):
@@ -127,7 +127,7 @@ def test_names_widths_and_absences(tmp_path: Path) -> None:
         read_features(tmp_path / "zip.npz")
 
 
-def test_a_sound_that_is_too_short_is_named_with_its_file(tmp_path: Path) -> None:
+def test_a_sound_that_is_too_short_is_reported_with_its_file(tmp_path: Path) -> None:
     import wave
 
     with wave.open(str(tmp_path / "a.wav"), "wb") as file:
@@ -143,8 +143,8 @@ def test_damaged_bytes_are_an_array_or_an_error(
     tmp_path_factory: pytest.TempPathFactory, ending: str, data: st.DataObject
 ) -> None:
     path = tmp_path_factory.mktemp("features") / f"a.{ending}"
-    frames = numpy.arange(12).reshape(3, 4)
-    numpy.save(path, frames) if ending == "npy" else numpy.savez(path, frames)
+    frames = np.arange(12).reshape(3, 4)
+    np.save(path, frames) if ending == "npy" else np.savez(path, frames)
     raw = bytearray(path.read_bytes())
     for _ in range(data.draw(st.integers(0, 4))):
         raw[data.draw(st.integers(0, len(raw) - 1))] = data.draw(st.integers(0, 255))

@@ -1,6 +1,6 @@
 """Shards give back what was written, in any order, from any shard."""
 
-import numpy
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -14,17 +14,17 @@ ids = st.lists(st.integers(0, 99), min_size=1, max_size=9)
 
 @given(pairs=st.lists(st.tuples(ids, ids), min_size=1, max_size=30), size=st.integers(1, 7), wide=st.booleans())
 def test_what_is_written_is_read(tmp_path_factory, pairs, size, wide):
-    place = tmp_path_factory.mktemp("shards") / "new"
+    directory = tmp_path_factory.mktemp("shards") / "new"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PAIRS", size)  # many shards from few pairs
         patch.setattr(module, "BUFFER", 2)
-        assert write_shards(place, pairs, 70_000 if wide else 100) == len(pairs)
-        shards = Shards(place)
+        assert write_shards(directory, pairs, 70_000 if wide else 100) == len(pairs)
+        shards = Shards(directory)
         assert len(shards) == len(pairs)
         assert [
             (source.tolist(), target.tolist()) for source, target in map(shards.__getitem__, range(len(pairs)))
         ] == [(source, target) for source, target in pairs]
-        order = numpy.arange(len(pairs))[::-1].copy()
+        order = np.arange(len(pairs))[::-1].copy()
         assert shards.lengths(order).tolist() == [[len(a), len(b)] for a, b in reversed(pairs)]
         for rows, wanted in zip(shards.gather(order), zip(*reversed(pairs), strict=True), strict=True):
             assert rows.tokens.tolist() == [token for row in wanted for token in row]
@@ -38,12 +38,12 @@ links = st.lists(st.integers(0, 99), max_size=4).map(lambda numbers: numbers * 3
 
 @given(pairs=st.lists(st.tuples(ids, ids, links), min_size=1, max_size=30), size=st.integers(1, 7), wide=st.booleans())
 def test_links_stay_with_their_pairs(tmp_path_factory, pairs, size, wide):
-    place = tmp_path_factory.mktemp("shards") / "new"
+    directory = tmp_path_factory.mktemp("shards") / "new"
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PAIRS", size)
         patch.setattr(module, "BUFFER", 2)
-        assert write_shards(place, pairs, 100, 70_000 if wide else 99) == len(pairs)
-        shards = Shards(place)
+        assert write_shards(directory, pairs, 100, 70_000 if wide else 99) == len(pairs)
+        shards = Shards(directory)
         assert shards.has_links
         for number, (source, target, own) in enumerate(pairs):
             assert [side.tolist() for side in shards[number]] == [source, target]
@@ -68,7 +68,7 @@ def test_large_numbers_in_links_are_kept(tmp_path):
     assert Shards(tmp_path / "new").links(0).tolist() == [[0, 0, 70_000]]
 
 
-def test_a_directory_without_shards_is_refused_by_name(tmp_path):
+def test_a_directory_without_shards_is_an_error(tmp_path):
     with pytest.raises(DataError, match=str(tmp_path)):
         Shards(tmp_path)
 
@@ -83,24 +83,24 @@ def test_a_directory_without_shards_is_refused_by_name(tmp_path):
     kind=st.sampled_from(["|u1", "<f2", "<f4"]),
 )
 def test_vectors_are_read_as_written_and_a_shared_source_is_kept_once(tmp_path_factory, lengths, repeats, size, kind):
-    place, draw = tmp_path_factory.mktemp("shards") / "new", numpy.random.default_rng(1)
-    sources = [draw.integers(0, 200, (length, 3)).astype(kind) for length in lengths]
+    directory, rng = tmp_path_factory.mktemp("shards") / "new", np.random.default_rng(1)
+    sources = [rng.integers(0, 200, (length, 3)).astype(kind) for length in lengths]
     pairs = [(source, [number + 1]) for number, source in enumerate(sources) for _ in range(repeats[number])]
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "PAIRS", size)
         patch.setattr(module, "BUFFER", 6)
-        assert write_shards(place, pairs, 100, vectors=module.Vectors(kind, 3)) == len(pairs)
-        shards = Shards(place)
+        assert write_shards(directory, pairs, 100, vectors=module.VectorSpec(kind, 3)) == len(pairs)
+        shards = Shards(directory)
         for number, (source, target) in enumerate(pairs):
             found = shards[number]
-            assert found[0].dtype == numpy.dtype(kind)
+            assert found[0].dtype == np.dtype(kind)
             assert (found[0] == source).all()
             assert found[1].tolist() == target
-        order = numpy.arange(len(pairs))[::-1].copy()
+        order = np.arange(len(pairs))[::-1].copy()
         assert shards.lengths(order).tolist() == [[len(source), 1] for source, _ in reversed(pairs)]
         gathered = shards.gather(order)[0]
-        assert (gathered.tokens == numpy.concatenate([source for source, _ in reversed(pairs)])).all()
-        stored = sum(part[0].tokens.shape[0] for part in shards.parts)
-        assert stored <= sum(lengths) + sum(lengths) * (len(shards.parts) - 1)
-        if len(shards.parts) == 1:
+        assert (gathered.tokens == np.concatenate([source for source, _ in reversed(pairs)])).all()
+        stored = sum(part[0].tokens.shape[0] for part in shards.shards)
+        assert stored <= sum(lengths) + sum(lengths) * (len(shards.shards) - 1)
+        if len(shards.shards) == 1:
             assert stored == sum(lengths)

@@ -1,4 +1,4 @@
-"""Every block of the guide is run, prints what is shown, and makes the figures that are there."""
+"""Every block of the guide runs, prints the output shown, and draws the stored figures."""
 
 import re
 from pathlib import Path
@@ -7,7 +7,7 @@ from xml.etree import ElementTree
 import pytest
 
 from docs.chapters import GUIDE, agree, blocks, chapters, commands, run
-from softgaze.gaze import Attention
+from softgaze.explain import Attention
 
 ENGLISH, KOREAN = chapters(), chapters(GUIDE / "ko")
 HEADINGS = {
@@ -23,38 +23,38 @@ def name(path):
 
 
 @pytest.fixture(scope="module")
-def done(tmp_path_factory):
-    """All chapters, run in order in one directory: what was printed, and where they left their figures."""
+def guide(tmp_path_factory):
+    """Run all chapters in order; return the blocks with their outputs, and the directory of the figures."""
     directory = tmp_path_factory.mktemp("guide")
     return [*run(ENGLISH, directory)], directory / "figures"
 
 
-# --- what runs --------------------------------------------------------------------------------------------------
+# --- code -------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("chapter", ENGLISH, ids=name)
-def test_the_code_prints_what_is_shown(done, chapter):
-    ran = [each for each in done[0] if each.chapter == chapter]
+def test_the_code_prints_the_output_shown(guide, chapter):
+    ran = [each for each in guide[0] if each.chapter == chapter]
     assert len(ran) >= 3
-    for each in ran:
-        assert each.is_as_shown, f"{name(chapter)}:{each.block.line + 1} prints\n{each.printed}"
+    for result in ran:
+        assert result.is_as_shown, f"{name(chapter)}:{result.block.line + 1} prints\n{result.printed}"
 
 
-def test_the_figures_are_those_that_the_code_makes(done):
-    made = sorted(path.name for path in done[1].iterdir())
+def test_the_code_draws_every_stored_figure_and_no_other(guide):
+    made = sorted(path.name for path in guide[1].iterdir())
     assert made == sorted(path.name for path in (GUIDE / "figures").iterdir())
 
 
 @pytest.mark.parametrize("figure", sorted((GUIDE / "figures").iterdir()), ids=lambda path: path.name)
-def test_a_figure_made_again_is_the_same(done, figure):
-    made = done[1] / figure.name
+def test_a_redrawn_figure_is_the_same(guide, figure):
+    made = guide[1] / figure.name
     assert structure(made) == structure(figure)
     if not is_trained(figure):
         assert drawing(made) == drawing(figure)
 
 
 def structure(figure):
-    """What a figure is of: the words at the sides of a map, or those around a chart."""
+    """Return the kind and words of a map, or the labels of a chart."""
     svg = figure.read_text(encoding="utf-8")
     if "<metadata" in svg:
         attention = Attention.load(figure)
@@ -64,17 +64,17 @@ def structure(figure):
 
 
 def drawing(figure):
-    """All of it but for the last digits of the numbers that come along."""
+    """Return a figure without its metadata, whose last digits may differ."""
     return re.sub(r"<metadata.*?</metadata>", "", figure.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
 def is_trained(figure):
-    """Whether a figure shows what a training found, which is not the same to the last bit on every machine."""
+    """Whether a figure shows a trained model, whose last bits differ between machines."""
     [chapter] = [each for each in ENGLISH if each.name[:2] == figure.name[:2]]
     return "runs/" in chapter.read_text(encoding="utf-8")
 
 
-# --- what is there ----------------------------------------------------------------------------------------------
+# --- structure --------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("chapter", [*ENGLISH, *KOREAN], ids=name)
@@ -89,7 +89,7 @@ def test_a_chapter_has_all_its_parts(chapter):
 
 
 @pytest.mark.parametrize("page", sorted(GUIDE.rglob("*.md")), ids=name)
-def test_links_and_figures_lead_somewhere(page):
+def test_links_and_figures_exist(page):
     text = FENCED.sub("", page.read_text(encoding="utf-8"))
     for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
         assert (page.parent / target).exists(), target
@@ -137,7 +137,7 @@ print("≈ 10")
 """
 
 
-def test_blocks_go_on_from_each_other(tmp_path):
+def test_blocks_of_a_chapter_share_names_and_files(tmp_path):
     chapter = tmp_path / "01-example.md"
     chapter.write_text(EXAMPLE)
     ran = [*run([chapter], tmp_path)]
@@ -146,7 +146,7 @@ def test_blocks_go_on_from_each_other(tmp_path):
     assert chapter.read_text().split("\n")[ran[0].block.line] == "x = 1"
 
 
-def test_what_is_no_longer_true_is_found(tmp_path):
+def test_a_changed_output_is_detected(tmp_path):
     chapter = tmp_path / "01-example.md"
     chapter.write_text(EXAMPLE.replace("x = 1", "x = 2"))
     assert [each.is_as_shown for each in run([chapter], tmp_path)] == [False, True, False]
@@ -170,7 +170,7 @@ def test_only_measured_numbers_may_differ(shown, printed, same):
     assert agree(shown, printed) is same
 
 
-def test_commands_are_of_softgaze():
+def test_only_softgaze_commands_are_run():
     assert [*commands("softgaze info \\\n  runs/a  # what is it\n\nsoftgaze why")] == [["info", "runs/a"], ["why"]]
-    with pytest.raises(ValueError, match="holds commands of softgaze"):
+    with pytest.raises(ValueError, match="expected a softgaze command"):
         [*commands("rm -r runs")]

@@ -83,7 +83,7 @@ def test_two_workers_run_the_same_python_as_one(place, tmp_path):
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # of Ray by Ray
 def test_every_way_of_translating_writes_every_line(place, ray):
     for line in TRANSLATING:
-        done = commands.run(place, *line.split()[1:], "--beam", "1")
+        done = commands.run(place, *line.split()[1:], "--beam-size", "1")
         assert done.returncode == 0, done.stderr
     from pyarrow.parquet import read_table
 

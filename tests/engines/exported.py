@@ -10,14 +10,14 @@ import torch
 
 from bundles import SMALL, lines, make_bundle
 from softgaze.bundle import Bundle, save_bundle
-from softgaze.engines.exporting import export
-from softgaze.gaze import Choice, View
+from softgaze.engines.export import export
+from softgaze.explain import SelectedMap, View
 from softgaze.models import Source
-from softgaze.symbols import BEGIN, END, PAD
+from softgaze.special_tokens import BOS, EOS, PAD
 
 OPTIONS = {**SMALL, "heads": 4, "encoder_layers": 2, "decoder_layers": 2}
-TOLD = Choice(View(layer=1, head=2, rows="reading"), 0.5, "a coin", 3)  # no default anywhere
-TOLD_BY_RNN = Choice(View(layer=0, head=0, rows="reading"), 0.5, "a coin", 3)
+TOLD = SelectedMap(View(layer=1, head=2, rows="reading"), 0.5, "a coin", 3)  # no default anywhere
+TOLD_BY_RNN = SelectedMap(View(layer=0, head=0, rows="reading"), 0.5, "a coin", 3)
 STEPS = 150
 
 
@@ -54,8 +54,8 @@ def learn_to_copy(model, tokenizers):
     for step in range(STEPS):
         batch = texts[step * 16 % len(texts) :][:16]
         longest = max(map(len, batch)) + 1
-        target = torch.tensor([[BEGIN, *ids, END] + [PAD] * (longest - len(ids)) for ids in batch])
-        logits = model(Source.of([[*ids, END] for ids in batch]), target[:, :-1])
+        target = torch.tensor([[BOS, *ids, EOS] + [PAD] * (longest - len(ids)) for ids in batch])
+        logits = model(Source.of([[*ids, EOS] for ids in batch]), target[:, :-1])
         loss = torch.nn.functional.cross_entropy(logits.flatten(0, 1), target[:, 1:].flatten(), ignore_index=PAD)
         optimiser.zero_grad()
         loss.backward()
@@ -63,7 +63,7 @@ def learn_to_copy(model, tokenizers):
     model.eval()
 
 
-def changed(path: Path, change, told: Choice = TOLD) -> Path:
+def changed(path: Path, change, told: SelectedMap = TOLD) -> Path:
     """The bundle with other weights, and with a map to tell."""
     bundle = Bundle.open(path)
     model = bundle.model()
@@ -73,7 +73,9 @@ def changed(path: Path, change, told: Choice = TOLD) -> Path:
     return path
 
 
-def exported(source: Path, path: Path, to: str, precision: str = "float32", told: Choice | None = TOLD, **more) -> Path:
+def exported(
+    source: Path, path: Path, to: str, precision: str = "float32", told: SelectedMap | None = TOLD, **more
+) -> Path:
     """The same model for another engine, without a proof."""
     bundle = Bundle.open(source)
     path.mkdir()

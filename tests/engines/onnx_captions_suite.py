@@ -6,7 +6,7 @@ import shutil
 import subprocess
 import sys
 
-import numpy
+import numpy as np
 import pytest
 import torch
 from torch import nn
@@ -16,27 +16,26 @@ from commands import run
 from engines.exported import TOLD_BY_RNN, exported
 from engines.onnx_suite import WITHOUT_TORCH
 from engines.suite import told
-from pictures import HEARD, SEEN, make_captioner, write_scenes
+from pictures import FEATURES, IMAGES, make_captioner, write_scenes
 from serving import serving
-from softgaze.backbones import Backbone
 from softgaze.bundle import Bundle, save_bundle
-from softgaze.data.readers import Seen, picture_reader
-from softgaze.engines.graphs.eyes import EYES as GRAPHS
+from softgaze.data.processors import BackboneProcessor, image_processor_for
+from softgaze.engines.onnx_graph.feature_encoders import ENCODERS as GRAPHS
 from softgaze.errors import UsageError
-from softgaze.evaluation.proof import prove
-from softgaze.gaze.passages import Spoken
-from softgaze.models.eyes import EYES
-from softgaze.search.settings import Sampling
-from softgaze.symbols import END
+from softgaze.evaluation.export_parity import measure_parity
+from softgaze.explain.scoring import IdPair
+from softgaze.models.backbones import Backbone
+from softgaze.models.feature_encoders import FEATURE_ENCODERS
+from softgaze.special_tokens import EOS
 from softgaze.translator import load
 
 VARIANTS = {
-    "a CNN and an RNN": (SEEN, "rnn", "cnn"),
-    "patches and a Transformer": (SEEN, "transformer", "patches"),
-    "frames and an RNN": (HEARD, "rnn", "frames"),
-    "frames and a Transformer": (HEARD, "transformer", "frames"),
+    "a CNN and an RNN": (IMAGES, "rnn", "cnn"),
+    "patches and a Transformer": (IMAGES, "transformer", "patches"),
+    "frames and an RNN": (FEATURES, "rnn", "frames"),
+    "frames and a Transformer": (FEATURES, "transformer", "frames"),
 }
-WRITTEN = [(50, 60, END), (31,), (300, 41, 51, 61, 71, 9)]
+WRITTEN = [(50, 60, EOS), (31,), (300, 41, 51, 61, 71, 9)]
 
 
 def stirred(path):
@@ -52,11 +51,11 @@ def stirred(path):
 
 def written_sources(folder, reader):
     """Three files that the reader can read; frames are of different lengths."""
-    if reader is SEEN:
+    if reader is IMAGES:
         return write_scenes(folder)
-    paths, dice = [folder / f"{number}.npy" for number in range(3)], numpy.random.default_rng(5)
+    paths, dice = [folder / f"{number}.npy" for number in range(3)], np.random.default_rng(5)
     for path, size in zip(paths, (9, 1, 14), strict=True):
-        numpy.save(path, dice.normal(size=(size, len(reader))).astype("f4"))
+        np.save(path, dice.normal(size=(size, len(reader))).astype("f4"))
     return paths
 
 
@@ -73,45 +72,49 @@ def models(request, tmp_path_factory):
 def parts_of(translator, files):
     """Given captions of files."""
     items = translator.bundle.tokenizers.source.encode(files)
-    return [Spoken(read, written) for read, written in zip(items, WRITTEN, strict=True)]
+    return [IdPair(read, written) for read, written in zip(items, WRITTEN, strict=True)]
 
 
 def test_every_captioner_is_the_same_there(models):
     """Log-probabilities, what a beam finds, what is drawn, and every look at the source."""
     trained, made, files = models
     parts = parts_of(trained, files)
-    for one, other in zip(trained.engine.log_probabilities(parts), made.engine.log_probabilities(parts), strict=True):
-        numpy.testing.assert_allclose(one, other, atol=1e-4)
-    for options in ({"beam": 1}, {"beam": 3, "nbest": 3}, {"sampling": Sampling(seed=4), "nbest": 2}):
+    for one, other in zip(trained.engine.log_probs(parts), made.engine.log_probs(parts), strict=True):
+        np.testing.assert_allclose(one, other, atol=1e-4)
+    for options in (
+        {"beam_size": 1},
+        {"beam_size": 3, "num_hypotheses": 3},
+        {"temperature": 1.0, "seed": 4, "num_hypotheses": 2},
+    ):
         pairs = zip(*(each.translate(files, **options, max_length=9) for each in (trained, made)), strict=True)
         for one, other in pairs:
             assert told(one) == told(other)
             assert one.score == pytest.approx(other.score, abs=2e-4)
     for one, other in zip(trained.engine.record(parts), made.engine.record(parts), strict=True):
-        numpy.testing.assert_allclose(one.cross.weights, other.cross.weights, atol=1e-5)
-        numpy.testing.assert_allclose(one.cross.norms, other.cross.norms, atol=1e-4, rtol=1e-5)
+        np.testing.assert_allclose(one.cross.weights, other.cross.weights, atol=1e-5)
+        np.testing.assert_allclose(one.cross.norms, other.cross.norms, atol=1e-4, rtol=1e-5)
 
 
 def test_there_are_no_eyes_without_a_graph():
-    assert {*EYES.values()} <= {*GRAPHS}
+    assert {*FEATURE_ENCODERS.values()} <= {*GRAPHS}
 
 
 def test_neighbours_change_nothing(models):
     """Frames of other lengths beside it, or none."""
     _, made, files = models
-    together = made.translate(files, nbest=2)
-    assert [told(made.translate(file, nbest=2)) for file in files] == [told(each) for each in together]
-    for one, other in zip(together, made.translate(files, nbest=2, batch_tokens=1), strict=True):
+    together = made.translate(files, num_hypotheses=2)
+    assert [told(made.translate(file, num_hypotheses=2)) for file in files] == [told(each) for each in together]
+    for one, other in zip(together, made.translate(files, num_hypotheses=2, batch_tokens=1), strict=True):
         assert told(one) == told(other)
 
 
 def test_where_each_word_looked_is_told_without_torch(models):
     trained, made, files = models
     ours, theirs = (each.translate(files[0], max_length=9).attention for each in (trained, made))
-    view = made.choice.view
-    numpy.testing.assert_allclose(theirs.recording.map(view), ours.recording.map(view), atol=1e-5)
+    view = made.selected_map.view
+    np.testing.assert_allclose(theirs.recording.map(view), ours.recording.map(view), atol=1e-5)
     assert (theirs.grid, theirs.recording.photo) == (ours.grid, ours.recording.photo)
-    assert theirs.recording.chances == pytest.approx(ours.recording.chances, abs=1e-4)
+    assert theirs.recording.token_probs == pytest.approx(ours.recording.token_probs, abs=1e-4)
 
 
 # --- pretrained networks ----------------------------------------------------------------------------------------
@@ -120,24 +123,26 @@ def test_where_each_word_looked_is_told_without_torch(models):
 @pytest.mark.parametrize("frozen", [True, False])
 def test_a_pretrained_network_is_part_of_the_graph(tmp_path, frozen):
     """Frozen, it has seen the pictures before the model does; tuned, it is a part of that already."""
-    reader = picture_reader("efficientnet", frozen, None)
+    reader = image_processor_for("efficientnet", frozen, None)
     source = make_captioner(tmp_path / "trained", reader, encoder="efficientnet", frozen=frozen)
     files = [str(path) for path in write_scenes(tmp_path / "scenes")]
     trained, made = load(source, "cpu"), load(exported(source, tmp_path / "made", "onnx", told=TOLD_BY_RNN), "cpu")
     assert made.bundle.tokenizers.source.settings() == {"side": 224, "patch": 32}
-    ours, theirs = (each.engine.log_probabilities(parts_of(each, files)) for each in (trained, made))
+    ours, theirs = (each.engine.log_probs(parts_of(each, files)) for each in (trained, made))
     for one, other in zip(ours, theirs, strict=True):
-        numpy.testing.assert_allclose(one, other, atol=1e-4)
-    prove(trained, made, [(file, "the dog runs.") for file in files], rounded=False).check()
+        np.testing.assert_allclose(one, other, atol=1e-4)
+    measure_parity(trained, made, [(file, "the dog runs.") for file in files], quantized=False).check()
     if frozen:
-        with pytest.raises(UsageError, match="--with-weights: what torch's weights read is what efficientnet saw"):
+        with pytest.raises(UsageError, match="--with-weights: the torch weights read features of efficientnet"):
             exported(source, tmp_path / "both", "onnx", told=None, with_weights=True)
 
 
 def test_a_network_of_hugging_face_is_refused_by_name(tmp_path, monkeypatch):
-    monkeypatch.setattr("softgaze.engines.graphs.eyes.backbone", lambda name: Backbone(name, nn.Identity(), None, None))
-    source = make_captioner(tmp_path / "trained", Seen("models/vit", 32, 8, 16), encoder="models/vit")
-    with pytest.raises(UsageError, match="models/vit: a network of Hugging Face is not exported to onnx"):
+    monkeypatch.setattr(
+        "softgaze.engines.onnx_graph.feature_encoders.backbone", lambda name: Backbone(name, nn.Identity(), None, None)
+    )
+    source = make_captioner(tmp_path / "trained", BackboneProcessor("models/vit", 32, 8, 16), encoder="models/vit")
+    with pytest.raises(UsageError, match="models/vit: a Hugging Face backbone cannot be exported to onnx"):
         exported(source, tmp_path / "made", "onnx")
 
 
@@ -161,7 +166,7 @@ def place(tmp_path_factory):
     stirred(make_captioner(folder / "trained", decoder="transformer"))
     done = run(folder, "export", "trained", "--to", "onnx", "-o", "model", *CAPTIONS)
     assert done.returncode == 0, done.stderr
-    assert "0 of 6 greedy outputs are others" in done.stdout
+    assert "0 of 6 greedy outputs differ" in done.stdout
     return folder
 
 
@@ -184,11 +189,13 @@ def test_an_exported_captioner_is_served_without_torch(place, tmp_path):
     path = os.pathsep.join([str(tmp_path), *sys.path])
     content = (place / "images" / "000.png").read_bytes()
     with serving(place / "model", PYTHONPATH=path) as server:
-        found = server.upload("/v1/caption", ("image", "a.png", content), attention="true", beam="1")
+        found = server.upload("/v1/caption", ("image", "a.png", content), attention="true", beam_size="1")
         [known] = server.get("/v1/models").json["models"]
     assert found.status == 200, found.body
     [caption] = found.json["captions"]
-    assert caption["text"] == load(place / "trained", "cpu").translate(str(place / "images" / "000.png"), beam=1).text
+    assert (
+        caption["text"] == load(place / "trained", "cpu").translate(str(place / "images" / "000.png"), beam_size=1).text
+    )
     assert caption["attention"]["grid"] == {"rows": 4, "columns": 4, "crop": [0.0, 0.0, 1.0, 1.0]}
     assert (known["engine"], known["kind"], known["what_if"]) == ("onnx", "image", False)
 
@@ -201,26 +208,26 @@ def test_what_was_held_out_in_training_is_what_it_is_proven_on(place, tmp_path):
     there = str(place / "images" / "002.png")
     held_out.write_text(json.dumps([(there, "a dog"), ("gone.png", "a cat"), (there, "a red dog")]))
     done = run(tmp_path, "export", "run", "--to", "onnx", "-o", "made")
-    assert (done.returncode, "0 of 1 greedy outputs are others" in done.stdout) == (0, True)
-    assert "left out: gone.png" in done.stderr
+    assert (done.returncode, "0 of 1 greedy outputs differ" in done.stdout) == (0, True)
+    assert "skipped: gone.png" in done.stderr
     held_out.write_text(json.dumps([("gone.png", "a cat")]))
     done = run(tmp_path, "export", "run", "--to", "onnx", "-o", "other")
     assert (done.returncode, (tmp_path / "other").exists()) == (3, False)
-    assert "can be read; give others with --images DIR --captions FILE" in done.stderr
+    assert "give others with --images DIR --captions FILE" in done.stderr
     done = run(tmp_path, "export", "run", "--to", "onnx", "-o", "other", "--allow-drift")
-    assert (done.returncode, "not proven" in done.stdout) == (0, True)
+    assert (done.returncode, "not verified" in done.stdout) == (0, True)
 
 
 @pytest.mark.parametrize(
     ("given", "code", "said"),
     [
         ((), 2, "give some with --images DIR --captions FILE, or --allow-drift"),
-        (("--dev", "train.en.csv", "train.en.csv"), 2, "is proven on what it reads; give --images DIR --captions FILE"),
-        (("--features", "images", "--captions", "train.en.csv"), 2, "is proven on what it reads; give --images DIR"),
-        (("--images", "images"), 2, "files need their captions: --captions FILE"),
-        (("--captions", "train.en.csv"), 2, "--captions needs one folder of files"),
+        (("--dev", "train.en.csv", "train.en.csv"), 2, "--images DIR --captions FILE"),
+        (("--features", "images", "--captions", "train.en.csv"), 2, "--images DIR"),
+        (("--images", "images"), 2, "--captions FILE"),
+        (("--captions", "train.en.csv"), 2, "--captions needs"),
         (("--images", "nowhere", "--captions", "train.en.csv"), 3, "nowhere"),
-        ((*CAPTIONS, "--quantize", "int8"), 2, "--quantize int8 is nothing that onnx has"),
+        ((*CAPTIONS, "--quantize", "int8"), 2, "--quantize int8 is not supported by onnx"),
     ],
 )
 def test_what_cannot_prove_a_captioner_is_one_line(place, given, code, said):
@@ -231,10 +238,10 @@ def test_what_cannot_prove_a_captioner_is_one_line(place, given, code, said):
 
 def test_an_export_that_drifts_leaves_nothing_behind(place, monkeypatch):
     """A fault in the exporter: the picture is a negative."""
-    from softgaze.engines.graphs import eyes
+    from softgaze.engines.onnx_graph import feature_encoders
 
-    honest = eyes.bright
-    monkeypatch.setattr(eyes, "bright", lambda graph, values: honest(graph, graph.op("Neg", values)))
+    scale = feature_encoders.scale_pixels
+    monkeypatch.setattr(feature_encoders, "scale_pixels", lambda graph, values: scale(graph, graph.op("Neg", values)))
     done = run(place, "export", "trained", "--to", "onnx", "-o", "made", *CAPTIONS)
     assert (done.returncode, (place / "made").exists()) == (5, False)
-    assert "the exported model is not the same: log-probabilities differ by up to" in done.stderr
+    assert "log-probabilities differ by up to" in done.stderr

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from softgaze.evaluation.tables import Table
-from softgaze.gaze.lettering import clean
+from softgaze.explain.render.text_layout import clean
 
 some_cells = st.lists(st.text(max_size=8), min_size=3, max_size=3)
 

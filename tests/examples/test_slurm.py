@@ -42,7 +42,7 @@ def test_what_it_asks_of_softgaze_exists(tmp_path, monkeypatch):
         write_corpus(tmp_path / "data", name=name)
     seen = []
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("softgaze.training.train", lambda *settings, **more: seen.extend(settings))
+    monkeypatch.setattr("softgaze.training.train.train", lambda *settings, **more: seen.extend(settings))
     done = CliRunner().invoke(app, command())
     assert done.exit_code == 0, done.output
     config, corpus, dev, _ = seen

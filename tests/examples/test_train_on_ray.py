@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from corpora import SMALL, corpus, small, write_corpus
-from softgaze.training import train
+from softgaze.training.train import train
 
 SCRIPT = Path(__file__).parents[2] / "examples" / "train_on_ray.py"
 
@@ -20,7 +20,10 @@ def losses(out):
 
 
 def test_two_workers_of_ray_learn_what_one_process_learns(ray, tmp_path):
-    changes = {"model": {"options": {**SMALL["transformer"], "dropout": 0}}, "training": {"average": 0}}
+    changes = {
+        "model": {"options": {**SMALL["transformer"], "dropout": 0}},
+        "training": {"average": 0, "precision": "float32"},
+    }
     config = small(**changes)
     train(config, corpus(tmp_path), None, tmp_path / "alone", device="cpu")
     source, target = write_corpus(tmp_path)

@@ -7,8 +7,8 @@ import pytest
 
 from corpora import small
 from faults.amounts import times
-from runs import Notes, complete, trainer
-from softgaze.training import loop
+from runs import EventLog, complete, trainer
+from softgaze.training import trainer as loop
 
 
 def wandering(seed):
@@ -25,10 +25,10 @@ def wandering(seed):
 @pytest.mark.parametrize("seed", range(times(3, 20)))
 def test_weights_do_not_depend_on_the_clock(tmp_path, monkeypatch, seed):
     complete(trainer(tmp_path / "straight"))
-    notes = Notes()
+    notes = EventLog()
     with monkeypatch.context() as patch:
         patch.setattr(loop, "time", wandering(seed))
-        complete(trainer(tmp_path / "run", listener=notes))
+        complete(trainer(tmp_path / "run", callback=notes))
     weights = [(tmp_path / name / "model.safetensors").read_bytes() for name in ("straight", "run")]
     assert weights[0] == weights[1]
     elapsed = [update.elapsed for update in notes.updates]
@@ -48,7 +48,7 @@ def test_minutes_are_spent_by_a_clock_that_goes_back_and_on(tmp_path, monkeypatc
     monkeypatch.setattr(loop, "time", SimpleNamespace(monotonic=read))
     made.clock = now[0]
     for _ in range(8):
-        assert not made.spent()
-        made.tick()
+        assert not made.is_finished()
+        made.count_time()
     assert made.progress.elapsed == 3600
-    assert made.spent()
+    assert made.is_finished()

@@ -13,18 +13,18 @@ import torch
 from bundles import tiny_bundle
 from engines.exported import exported, lively_bundle
 from faults.amounts import times
-from runs import Notes, complete, prepared, trainer
+from runs import EventLog, complete, preprocessed, trainer
 from softgaze.errors import DataError
-from softgaze.models import build
+from softgaze.models import build_model
 from softgaze.training.checkpoint import (
-    Progress,
+    TrainingProgress,
     checkpoints,
     load_checkpoint,
     newest_checkpoint,
     parameters_of,
     save_checkpoint,
 )
-from softgaze.training.prepare import Prepared
+from softgaze.training.preprocess import PreprocessedData
 from softgaze.translator import load
 
 STRIKES = times(40, 200)
@@ -81,19 +81,19 @@ def test_a_damaged_bundle_is_never_loaded(tmp_path, bundle, monkeypatch):
 
 def model_and_optimiser():
     torch.manual_seed(3)
-    model = build("rnn-luong", source_vocabulary=20, width=8)
-    optimiser = torch.optim.AdamW(model.parameters(), lr=0.1, fused=True)
+    model = build_model("rnn-luong", source_vocabulary=20, width=8)
+    optimizer = torch.optim.AdamW(model.parameters(), lr=0.1, fused=True)
     sum(value.square().sum() for value in model.parameters()).backward()
-    optimiser.step()
-    return model, optimiser
+    optimizer.step()
+    return model, optimizer
 
 
 @pytest.fixture(scope="module")
 def two_checkpoints(tmp_path_factory):
     place = tmp_path_factory.mktemp("checkpoints")
-    model, optimiser = model_and_optimiser()
+    model, optimizer = model_and_optimiser()
     for step in (1, 2):
-        save_checkpoint(place, model, optimiser, Progress(step=step))
+        save_checkpoint(place, model, optimizer, TrainingProgress(step=step))
     return place, parameters_of(model)
 
 
@@ -108,8 +108,8 @@ def test_a_damaged_checkpoint_gives_way_to_the_one_before(tmp_path, two_checkpoi
         assert found == place / "step-00000001", what
         assert len(complaints) == 1
         assert "step-00000002" in complaints[0]
-        model, optimiser = model_and_optimiser()
-        assert load_checkpoint(found, model, optimiser).step == 1
+        model, optimizer = model_and_optimiser()
+        assert load_checkpoint(found, model, optimizer).step == 1
         assert all(torch.equal(value, weights[key]) for key, value in parameters_of(model).items())
         shutil.rmtree(place)
 
@@ -120,7 +120,7 @@ def test_damaged_checkpoints_neither_count_nor_vanish(tmp_path, two_checkpoints)
     damage(place / "step-00000002" / "progress.json", random.Random(1))
     newest_checkpoint(place)
     assert sorted(path.name for path in place.iterdir()) == ["damaged-step-00000002", "step-00000001"]
-    save_checkpoint(place, *model_and_optimiser(), Progress(step=2))
+    save_checkpoint(place, *model_and_optimiser(), TrainingProgress(step=2))
     assert [path.name for path in checkpoints(place)] == ["step-00000001", "step-00000002"]
 
 
@@ -128,7 +128,7 @@ def test_without_a_whole_checkpoint_nothing_is_begun_again(tmp_path, two_checkpo
     place = Path(shutil.copytree(two_checkpoints[0], tmp_path / "run" / "checkpoints"))
     for path in checkpoints(place):
         damage(path / "weights.safetensors", random.Random(1))
-    with pytest.raises(DataError, match=r"step-00000002.*no older checkpoint of this run is whole.*--init.*--fresh"):
+    with pytest.raises(DataError, match=r"step-00000002.*no older checkpoint of this run is intact.*--init.*--fresh"):
         newest_checkpoint(place)
     assert len(checkpoints(place)) == 2
 
@@ -138,8 +138,8 @@ def test_a_run_goes_on_from_the_checkpoint_before(tmp_path):
     complete(trainer(tmp_path / "run"))
     damage(tmp_path / "run" / "checkpoints" / "step-00000008" / "optimiser.safetensors", random.Random(2))
     (tmp_path / "run" / "result.json").unlink()
-    notes = Notes()
-    complete(trainer(tmp_path / "run", listener=notes))
+    notes = EventLog()
+    complete(trainer(tmp_path / "run", callback=notes))
     assert "step-00000008" in notes.messages[0]
     assert "using an older checkpoint" in notes.messages[0]
     assert notes.steps == [5, 6, 7, 8]
@@ -154,7 +154,7 @@ def test_a_damaged_snapshot_is_left_out_of_the_average(tmp_path, seed):
     assert len(snapshots) == 2
     damage(snapshots[0], random.Random(seed))
     (tmp_path / "run" / "result.json").unlink()
-    complete(trainer(tmp_path / "run", listener=(notes := Notes())))
+    complete(trainer(tmp_path / "run", callback=(notes := EventLog())))
     assert any(f"{snapshots[0].name}" in message and "left out" in message for message in notes.messages)
     assert not any("average of" in message for message in notes.messages)
 
@@ -170,13 +170,13 @@ def test_damaged_encoded_text_is_refused(tmp_path):
             continue
         what = damage(place / name, dice)
         with pytest.raises(DataError) as caught:
-            pytest.fail(f"{what}: opened in silence: {Prepared.open(place)}")
+            pytest.fail(f"{what}: opened in silence: {PreprocessedData.open(place)}")
         assert name in str(caught.value), what
         assert f"remove {place}" in str(caught.value)
         shutil.rmtree(place)
 
 
 def encoded() -> Path:
-    """Where the text of `runs.prepared` lies."""
-    tokens = prepared().train.parts[0][0].tokens
+    """Where the text of `runs.data` lies."""
+    tokens = preprocessed().train.shards[0][0].tokens
     return Path(tokens.filename).parents[1]

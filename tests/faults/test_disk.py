@@ -12,12 +12,12 @@ import pytest
 from bundles import tiny_bundle
 from commands import run
 from corpora import corpus, small
-from runs import Notes, complete, trainer
+from runs import EventLog, complete, trainer
+from softgaze.atomic_io import TEMPORARY, new_directory, write_bytes
 from softgaze.bundle import Bundle
 from softgaze.errors import DataError, ResourceError
-from softgaze.files import TEMPORARY, new_directory, write_bytes
-from softgaze.training import train
 from softgaze.training.checkpoint import newest_checkpoint
+from softgaze.training.train import train
 
 
 @contextmanager
@@ -79,15 +79,15 @@ def test_a_read_only_disk_is_named(tmp_path):
 OFTEN = small(validation={"save_every": 1})
 
 
-class Meddler(Notes):
+class Meddler(EventLog):
     """Does something to the world once, after an update."""
 
     def __init__(self, step, deed):
         super().__init__()
         self.step, self.deed = step, deed
 
-    def updated(self, update, share):
-        super().updated(update, share)
+    def on_update(self, update, share):
+        super().on_update(update, share)
         if update.step == self.step:
             self.deed()
 
@@ -109,8 +109,8 @@ def go_on(run, text, straight):
     """From its last good checkpoint to the same end."""
     assert newest_checkpoint(run / "checkpoints")[0] is not None
     assert not leftovers(run)
-    notes = Notes()
-    train(OFTEN, text, None, run, listener=notes)
+    notes = EventLog()
+    train(OFTEN, text, None, run, callback=notes)
     assert "resuming at step" in notes.messages[0]
     assert (run / "model.safetensors").read_bytes() == straight
 
@@ -131,7 +131,7 @@ def test_training_on_a_disk_that_fills_stops_and_goes_on(tmp_path, text, straigh
     with small_disk(tmp_path / "disk", 16 << 20) as disk:
         glutton = Meddler(step, lambda: gorge(disk / "somebody's"))
         with pytest.raises(ResourceError, match=rf"^{disk}/run/\S+: cannot .*No space.*[\d,]+ bytes were .*0 are free"):
-            train(OFTEN, text, None, disk / "run", listener=glutton)
+            train(OFTEN, text, None, disk / "run", callback=glutton)
         if step > 4:
             Bundle.open(disk / "run")
         (disk / "somebody's").unlink()
@@ -158,7 +158,7 @@ def test_the_command_leaves_with_the_code_of_resources(tmp_path, text):
 def test_a_disk_that_becomes_read_only(tmp_path, text, straight):
     with small_disk(tmp_path / "disk", 16 << 20) as disk:
         with pytest.raises(ZeroDivisionError):
-            train(OFTEN, text, None, disk / "run", listener=Meddler(5, lambda: 1 / 0))
+            train(OFTEN, text, None, disk / "run", callback=Meddler(5, lambda: 1 / 0))
         subprocess.run(["mount", "-o", "remount,ro", str(disk)], check=True)
         for out in ("run", "another"):
             with pytest.raises(ResourceError, match=rf"^{disk}/{out}: cannot be written: Read-only file system"):
@@ -189,7 +189,7 @@ def test_text_that_vanishes_while_it_is_learnt_is_not_missed(tmp_path, straight)
         source.rename(tmp_path / "away")
         shutil.rmtree(tmp_path / "run" / "encoded")
 
-    train(OFTEN, text, None, tmp_path / "run", listener=Meddler(3, vanish))
+    train(OFTEN, text, None, tmp_path / "run", callback=Meddler(3, vanish))
     assert (tmp_path / "run" / "model.safetensors").read_bytes() == straight
     longer = small(validation={"save_every": 1}, budget={"steps": 9})
     with pytest.raises(DataError, match=rf"^{source} does not exist"):
@@ -202,7 +202,7 @@ def test_translating_to_a_full_disk_leaves_no_half_file(tmp_path):
     with small_disk(tmp_path / "disk", 64 << 10) as disk:
         (tmp_path / "many").write_text("the dog sees a red cat.\n" * 20)
         gorge(disk / "full")
-        done = run(tmp_path, "translate", tiny_bundle(), "-i", "many", "-o", disk / "out", "--beam", 1)
+        done = run(tmp_path, "translate", tiny_bundle(), "-i", "many", "-o", disk / "out", "--beam-size", 1)
         assert done.returncode == 4
         assert f"{disk}/out: cannot be written: No space" in done.stderr
         assert os.listdir(disk) == ["full"]
@@ -213,7 +213,7 @@ def test_translating_to_a_full_disk_leaves_no_half_file(tmp_path):
 
 def test_a_run_that_was_moved_or_copied_goes_on_there(tmp_path, text, straight):
     with pytest.raises(ZeroDivisionError):
-        train(OFTEN, text, None, tmp_path / "run", listener=Meddler(5, lambda: 1 / 0))
+        train(OFTEN, text, None, tmp_path / "run", callback=Meddler(5, lambda: 1 / 0))
     shutil.copytree(tmp_path / "run", tmp_path / "other place" / "copied")
     (tmp_path / "run").rename(tmp_path / "moved")
     elsewhere = corpus(tmp_path)

@@ -15,12 +15,21 @@ import yaml
 from safetensors.torch import load_file, save
 
 from bundles import tiny_bundle
-from softgaze.bundle import CONFIG, DETECTOR, JOINT, MANIFEST, WEIGHTS, Bundle, write_manifest
+from softgaze.atomic_io import fingerprint
+from softgaze.bundle import (
+    CONFIG,
+    DETECTOR,
+    JOINT,
+    MANIFEST,
+    MAX_TEXT_BYTES,
+    WEIGHTS,
+    Bundle,
+    tensor_shapes,
+    write_manifest,
+)
 from softgaze.errors import SoftgazeError
-from softgaze.files import fingerprint
-from softgaze.manifest import LARGEST_TEXT, shapes
 
-TINY = 1 << 20  # bytes more than before: what refusing may cost, since a bundle of ours costs more
+MIN_PROBABILITY = 1 << 20  # bytes more than before: what refusing may cost, since a bundle of ours costs more
 
 
 @pytest.fixture
@@ -53,7 +62,7 @@ def refused(bundle, *words):
     after = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     assert (
         after - before
-    ) * 1024 < 256 * TINY  # torch loads some of itself to plan a model; what was asked for has gigabytes
+    ) * 1024 < 256 * MIN_PROBABILITY  # torch loads some of itself to plan a model; what was asked for has gigabytes
     assert "\n" not in str(caught.value)
     assert len(str(caught.value)) < 1000
     for word in words:
@@ -77,7 +86,7 @@ def test_names_that_leave_the_bundle_are_refused(bundle, name):
     manifest = read(bundle)
     manifest["files"][name] = fingerprint(bundle.parent / "secret")
     write_manifest(bundle, manifest)
-    refused(bundle, MANIFEST, "does not lie inside the bundle")
+    refused(bundle, MANIFEST, "is not inside the bundle")
 
 
 @pytest.mark.parametrize("name", [CONFIG, WEIGHTS, JOINT, DETECTOR])
@@ -107,7 +116,7 @@ def test_what_is_needed_must_be_named(bundle, name):
     manifest = read(bundle)
     del manifest["files"][name]
     write_manifest(bundle, manifest)
-    refused(bundle, "does not name")
+    refused(bundle, "does not list")
 
 
 @pytest.mark.parametrize("name", [WEIGHTS, DETECTOR])
@@ -115,7 +124,7 @@ def test_what_is_not_named_is_not_used(bundle, name):
     manifest = read(bundle)
     del manifest["files"][name]
     write_manifest(bundle, manifest)
-    refused(bundle, name, "is not named")
+    refused(bundle, name, "is not listed")
 
 
 # --- what is in the files -----------------------------------------------------------------------------------------
@@ -140,7 +149,7 @@ def test_a_pickle_is_never_executed_whatever_it_is_called(bundle, name, protocol
 def test_a_pickle_beside_or_instead_is_no_bundle(tmp_path, name):
     (tmp_path / name).write_bytes(pickle.dumps(Trap()))
     for path in (tmp_path, tmp_path / name):
-        with pytest.raises(SoftgazeError, match=f"holds no {MANIFEST}|no such model directory"):
+        with pytest.raises(SoftgazeError, match=f"contains no {MANIFEST}|no such model directory"):
             Bundle.open(path)
 
 
@@ -203,7 +212,7 @@ def test_what_has_no_reason_to_be_large_is_not_read(bundle, name):
         write_manifest(bundle, manifest)
         refused(bundle, name)
     else:
-        refused(bundle, name, f"more than {LARGEST_TEXT:,}")
+        refused(bundle, name, f"more than {MAX_TEXT_BYTES:,}")
 
 
 # --- headers that lie -------------------------------------------------------------------------------------------
@@ -252,7 +261,7 @@ def test_a_header_that_lies_is_refused(bundle, lie):
 
 def test_an_honest_header_is_believed():
     path = tiny_bundle() / WEIGHTS
-    assert shapes(path) == {name: list(tensor.shape) for name, tensor in load_file(path).items()}
+    assert tensor_shapes(path) == {name: list(tensor.shape) for name, tensor in load_file(path).items()}
 
 
 @pytest.mark.parametrize("number", [float("nan"), float("inf")])
@@ -261,7 +270,7 @@ def test_weights_that_are_no_numbers_are_refused(bundle, number):
     name = sorted(found)[len(found) // 2]
     found[name].view(-1)[-1] = number
     put(bundle, WEIGHTS, save(found))
-    refused(bundle, WEIGHTS, name, "not finite")
+    refused(bundle, WEIGHTS, name, "NaN or infinite")
 
 
 # --- the same from outside ----------------------------------------------------------------------------------------

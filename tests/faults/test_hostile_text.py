@@ -16,9 +16,9 @@ from commands import run
 from corpora import write_corpus
 from faults.amounts import times
 from faults.children import command, environment
-from softgaze.data.tokens import normalise, train_tokenizer
+from softgaze.data.tokenizer import normalise, train_tokenizer
 from softgaze.errors import SoftgazeError
-from softgaze.symbols import BEGIN, END, PAD, SPECIAL, UNKNOWN
+from softgaze.special_tokens import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 
 HARMLESS = {  # lines a text file may hold
     "line separator": "one\u2028two",
@@ -78,7 +78,7 @@ def learnt():
 def test_no_text_becomes_a_control_token(texts):
     for each in (tokenizer(), learnt()):
         for text, ids in zip(texts, each.encode(texts), strict=True):
-            assert not {PAD, BEGIN, END, UNKNOWN} & set(ids)
+            assert not {PAD, BOS, EOS, UNK} & set(ids)
             assert each.decode(ids) == normalise(text.replace("▁", " ")) or "▁" in text
 
 
@@ -86,7 +86,7 @@ def test_no_text_becomes_a_control_token(texts):
 def test_control_tokens_that_are_typed_stay_what_was_typed(word):
     for each in (tokenizer(), learnt()):
         [ids] = each.encode([f"dog {word} cat"])
-        assert not set(SPECIAL) & set(ids)
+        assert not set(SPECIAL_TOKENS) & set(ids)
         assert each.decode(ids) == f"dog {word} cat"
         assert word not in each.pieces(ids)
 
@@ -121,7 +121,7 @@ def place(tmp_path_factory):
     return directory
 
 
-QUICK = ("--beam", 1, "--device", "cpu")
+QUICK = ("--beam-size", 1, "--device", "cpu")
 
 
 @pytest.mark.parametrize("more", [(), ("--json",)])
@@ -218,7 +218,7 @@ def test_any_pair_of_files_is_examined_and_aligned_or_refused(tmp_path_factory, 
 
 
 def test_half_a_surrogate_typed_as_text_is_refused(place):
-    with pytest.raises(SoftgazeError, match="UTF-8") as caught:
+    with pytest.raises(SoftgazeError, match="surrogate") as caught:
         copier(Path("none")).translate("a\ud800b")
     assert caught.value.exit_code == 3
     done = subprocess.run(

@@ -2,6 +2,7 @@
 
 import signal
 
+from commands import slow_writes
 from corpora import write_corpus
 from faults.children import command, finished, saved_step, started, wait_for_step
 
@@ -27,7 +28,7 @@ def test_the_second_training_is_refused_and_the_first_goes_on(tmp_path):
 def test_a_dead_training_leaves_no_lock(tmp_path):
     write_corpus(tmp_path)
     arguments = command(tmp_path, tmp_path / "run", steps=20)
-    first = started(arguments, SOFTGAZE_SLOW_WRITES="0.1")
+    first = started(arguments, **slow_writes(0.1))
     wait_for_step(first, tmp_path / "run", 2)
     first.kill()
     first.communicate(timeout=60)

@@ -7,8 +7,8 @@ import checks
 from checks import SMALL, VECTORS, VOCABULARY, same
 from softgaze.attention import padding_mask
 from softgaze.errors import UsageError
-from softgaze.models import Source, build
-from softgaze.models.eyes import Convolutions, Thought
+from softgaze.models import Source, build_model
+from softgaze.models.feature_encoders import CNNEncoder, PatchMLP
 
 FRAMES = SMALL["captioner"]
 CASES = {
@@ -34,7 +34,7 @@ def pictures(count: int = 2, seed: int = 0) -> Source:
 def captioner(encoder: str, decoder: str = "rnn", **options):
     torch.manual_seed(1)
     sides = {"source_vocabulary": 3 * PATCH**2, "target_vocabulary": VOCABULARY}
-    return build("captioner", **sides, **{**PICTURES, **options}, encoder=encoder, decoder=decoder).eval()
+    return build_model("captioner", **sides, **{**PICTURES, **options}, encoder=encoder, decoder=decoder).eval()
 
 
 @pytest.mark.parametrize("decoder", ["rnn", "transformer"])
@@ -70,11 +70,11 @@ def test_what_a_cnn_sees_at_a_patch_is_what_lies_around_it():
     assert moved[0] > 4 * moved[-1]
 
 
-def seen_of(eyes: Convolutions, side: int) -> torch.Tensor:
+def seen_of(encoder: CNNEncoder, side: int) -> torch.Tensor:
     """(side, side): how much each pixel of a picture does to the patch in its middle, the norms of groups left out."""
     picture = torch.rand(1, 3, side, side, requires_grad=True)
     halfway = picture
-    for halve in eyes.halvings:
+    for halve in encoder.downsample:
         halfway = halve(halfway)
     middle = halfway.shape[-1] // 2
     halfway[0, :, middle, middle].pow(2).sum().backward()
@@ -84,7 +84,7 @@ def seen_of(eyes: Convolutions, side: int) -> torch.Tensor:
 @pytest.mark.parametrize(("patch", "around"), [(2, 1), (4, 3), (8, 5), (16, 9)])
 def test_a_patch_sees_about_half_a_patch_around_it_and_that_dimly(patch, around):
     torch.manual_seed(0)
-    seen = seen_of(Convolutions(3 * patch**2, 64, 1, 2, 0.0), side=5 * patch)
+    seen = seen_of(CNNEncoder(3 * patch**2, 64, 1, 2, 0.0), side=5 * patch)
     start, stop = 2 * patch - around, 3 * patch + around
     inside = seen[start:stop, start:stop]
     assert (inside > 0).all()
@@ -95,7 +95,7 @@ def test_a_patch_sees_about_half_a_patch_around_it_and_that_dimly(patch, around)
 
 def test_what_is_thought_of_a_patch_stays_with_it():
     torch.manual_seed(0)
-    thought, vectors = Thought(16, 0.0), torch.randn(1, 4, 16)
+    thought, vectors = PatchMLP(16, 0.0), torch.randn(1, 4, 16)
     changed = vectors.clone()
     changed[0, 1] += 1
     moved = (thought(vectors) - thought(changed)).abs().sum(-1)[0]
@@ -105,14 +105,14 @@ def test_what_is_thought_of_a_patch_stays_with_it():
 def test_what_a_cnn_sees_is_not_moved():
     """As much of a patch comes from its left as from its right, whatever the weights: mirrored, it sees the mirror."""
     torch.manual_seed(0)
-    eyes = Convolutions(3 * 8**2, 16, 1, 2, 0.0).eval()
+    encoder = CNNEncoder(3 * 8**2, 16, 1, 2, 0.0).eval()
     with torch.no_grad():
-        for layer in (each for each in eyes.modules() if isinstance(each, torch.nn.Conv2d)):
+        for layer in (each for each in encoder.modules() if isinstance(each, torch.nn.Conv2d)):
             layer.weight.copy_((layer.weight + layer.weight.flip(-1)) / 2)
-        eyes.places.project.weight.zero_()
+        encoder.positions.project.weight.zero_()
     picture = torch.randint(0, 256, (1, 3, 32, 32), dtype=torch.uint8)
     real = padding_mask(torch.tensor([16]), 16)
-    seen, mirrored = (eyes(patches_of(each), real).unflatten(1, (4, 4)) for each in (picture, picture.flip(-1)))
+    seen, mirrored = (encoder(patches_of(each), real).unflatten(1, (4, 4)) for each in (picture, picture.flip(-1)))
     same(seen.flip(2), mirrored, within=1e-5)
 
 
@@ -131,19 +131,19 @@ def test_self_attention_among_patches_can_be_watched():
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_frames_may_be_narrow(width):
-    model = build("captioner", source_vocabulary=width, target_vocabulary=9, **FRAMES.options).eval()
+    model = build_model("captioner", source_vocabulary=width, target_vocabulary=9, **FRAMES.options).eval()
     assert model.encode(Source(torch.randn(1, 5, width), torch.tensor([5]))).values.shape == (1, 5, 16)
 
 
 def test_what_is_not_as_wide_as_in_training_is_refused_in_one_line():
-    with pytest.raises(UsageError, match="reads items of 11 numbers") as caught:
+    with pytest.raises(UsageError, match="expected items of 11 numbers") as caught:
         FRAMES.model.encode(Source(VECTORS[:3, :7][None], torch.tensor([3])))
     assert "\n" not in str(caught.value)
 
 
 def test_a_picture_is_a_square_of_patches():
     model = captioner("cnn")
-    with pytest.raises(ValueError, match="15 make no square"):
+    with pytest.raises(ValueError, match="square grid of patches, got 15"):
         model.encode(Source(pictures().values[:, :15], torch.tensor([15, 15])))
 
 

@@ -44,9 +44,9 @@ def test_dilation_reaches_further_into_the_past(dilation, reach):
 
 @torch.no_grad()
 def test_every_decoder_layer_looks_with_its_own_query():
-    watch = checks.Recorder()
-    CONV.model(*RAGGED, watch)
-    first, second = (watch.seen["cross", layer][0][1] for layer in range(2))
+    hook = checks.Recorder()
+    CONV.model(*RAGGED, hook)
+    first, second = (hook.seen["cross", layer][0][1] for layer in range(2))
     assert not torch.allclose(first, second)
 
 
@@ -56,12 +56,13 @@ def test_a_decoder_layer_is_the_papers_formulas():
     layer = checks.randomize(Conv(9, 9, width=4, encoder_layers=1, decoder_layers=1)).double().eval().decoder[0]
     memory = Memory(normal(1, 5, 4), torch.ones(1, 1, 1, 5, dtype=torch.bool), (normal(1, 5, 4),))
     vectors, words, half = normal(1, 3, 4), normal(1, 3, 4), 0.5**0.5
-    found, state, _ = layer(vectors, words, layer.start(memory), memory, None, False)
+    recent = torch.zeros(1, 2, 4, dtype=torch.float64)
+    found, recent, _ = layer(vectors, words, recent, memory, hook=None, need_weights=False)
     gated = layer.gated(torch.cat([torch.zeros(1, 2, 4), vectors], 1))
     weights = ((layer.query(gated) + words) * half @ memory.extra[0].transpose(1, 2)).softmax(-1)
     joined = (gated + layer.context(weights @ memory.values)) * half
     same(found, (joined + vectors) * half)
-    same(state.recent, vectors[:, 1:])
+    same(recent, vectors[:, 1:])
 
 
 @torch.no_grad()
@@ -80,7 +81,7 @@ def test_parameters_start_at_the_papers_size():
 
 
 def test_a_kernel_of_one_is_refused():
-    with pytest.raises(ValueError, match="a kernel of 1 sees no neighbour"):
+    with pytest.raises(ValueError, match="kernel must be at least 2, got 1"):
         CONV.but(kernel=1).make()
 
 

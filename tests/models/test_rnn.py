@@ -7,11 +7,11 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 import checks
 from checks import RAGGED, SMALL, batch_of, normal, quick, randomize, same
-from softgaze.attention import SCORES
-from softgaze.models.rnn import CELLS, BothWays
+from softgaze.models.rnn import CELLS, BiRNNLayer
+from softgaze.scores import SCORES
 
 RNN, BAHDANAU, LUONG = SMALL["rnn"], SMALL["rnn-bahdanau"], SMALL["rnn-luong"]
-WINDOW = {"reach": 2, "memory_is_a_set": False, "sums_to_one": False}
+WINDOW = {"window_size": 2, "memory_is_a_set": False, "sums_to_one": False}
 CASES = (
     {
         "gru": RNN,
@@ -42,7 +42,7 @@ def test_every_check(check, case):
 # --- the encoder, against torch's own ---------------------------------------------------------------------------
 
 
-def torch_twin(layer: BothWays, cell: str) -> nn.Module:
+def torch_twin(layer: BiRNNLayer, cell: str) -> nn.Module:
     """torch's bidirectional layer with the same parameters."""
     width = layer.ahead.rnn.input_size
     twin = {"gru": nn.GRU, "lstm": nn.LSTM}[cell](width, width // 2, batch_first=True, bidirectional=True).double()
@@ -55,7 +55,7 @@ def torch_twin(layer: BothWays, cell: str) -> nn.Module:
 @quick
 @given(lengths=checks.source_lengths)
 def test_a_bidirectional_layer_is_torchs_own_on_packed_sequences(cell, lengths):
-    layer = randomize(BothWays(8, CELLS[cell])).double()
+    layer = randomize(BiRNNLayer(8, CELLS[cell])).double()
     (values, lengths), table = batch_of(lengths, 1).source, normal(checks.VOCABULARY, 8)
     packed = pack_padded_sequence(table[values], lengths, batch_first=True, enforce_sorted=False)
     expected, last = torch_twin(layer, cell)(packed)
@@ -159,10 +159,10 @@ def test_bahdanau_asks_with_the_top_layers_state_of_the_step_before():
 
 @torch.no_grad()
 def test_local_m_looks_around_the_place_of_its_own_word():
-    watch, reach = checks.Recorder(), 1
+    hook, reach = checks.Recorder(), 1
     batch = batch_of([4], 7)
-    LUONG.but(window="local-m", reach=reach).model(*batch, watch)
-    weights = watch.seen["cross", 0][0][1][0, 0]  # (T, S)
+    LUONG.but(window="local-m", window_size=reach).model(*batch, hook)
+    weights = hook.seen["cross", 0][0][1][0, 0]  # (T, S)
     target, source = (torch.arange(size) for size in weights.shape)
     near = (target[:, None] - source).abs() <= reach
     assert bool((weights[~near] == 0).all())
@@ -207,5 +207,5 @@ def test_without_input_feeding_the_whole_target_is_one_call(input_feeding, expec
 
 
 def test_an_odd_width_is_refused():
-    with pytest.raises(ValueError, match="halves its width: 7 is odd"):
+    with pytest.raises(ValueError, match="even width, got 7"):
         RNN.but(width=7).make()

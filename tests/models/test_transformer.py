@@ -5,11 +5,17 @@ from torch import nn
 
 import checks
 from checks import RAGGED, SMALL, batch_of, normal, randomize, same
-from softgaze.attention import MultiHead, causal_mask, padding_mask
-from softgaze.models import Source, build
-from softgaze.models.transformer import FEED_FORWARDS, RESIDUALS, DecoderLayer, EncoderLayer
+from softgaze.attention import MultiHeadAttention, causal_mask, padding_mask
+from softgaze.kv_cache import KVCache
+from softgaze.models import Source, build_model
+from softgaze.models.transformer import (
+    FEED_FORWARDS,
+    RESIDUALS,
+    CachedMemory,
+    TransformerDecoderLayer,
+    TransformerEncoderLayer,
+)
 from softgaze.positions import POSITIONS
-from softgaze.remembered import KeysValues
 
 TRANSFORMER = SMALL["transformer"]
 CASES = {
@@ -22,7 +28,7 @@ CASES = {
     "learned": TRANSFORMER.but(positions="learned", max_length=16),
     "rotary": TRANSFORMER.but(positions="rotary"),
     "multi-query": TRANSFORMER.but(key_heads=1),
-    "nearby": TRANSFORMER.but(reach=1, sums_to_one=False),  # padding far from any word sees nothing
+    "local": TRANSFORMER.but(window_size=1, sums_to_one=False),  # padding far from any word sees nothing
     "grouped-query-rotary-swiglu-rms": TRANSFORMER.but(
         width=16, heads=4, key_heads=2, positions="rotary", feed_forward="swiglu", norm="rms"
     ),
@@ -37,7 +43,7 @@ def test_every_check(check, case):
 # --- torch's own Transformer, with our parameters ---------------------------------------------------------------
 
 
-def copy_attention(ours: MultiHead, theirs: nn.MultiheadAttention) -> None:
+def copy_attention(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
     projections = (ours.query, ours.key, ours.value)
     theirs.in_proj_weight.copy_(torch.cat([part.weight for part in projections]))
     theirs.in_proj_bias.copy_(torch.cat([part.bias for part in projections]))
@@ -45,10 +51,10 @@ def copy_attention(ours: MultiHead, theirs: nn.MultiheadAttention) -> None:
 
 
 @torch.no_grad()
-def copy_layer(ours: EncoderLayer | DecoderLayer, theirs: nn.Module) -> None:
+def copy_layer(ours: TransformerEncoderLayer | TransformerDecoderLayer, theirs: nn.Module) -> None:
     copy_attention(ours.attention, theirs.self_attn)
     around = [ours.around_attention, ours.around_feed_forward]
-    if isinstance(ours, DecoderLayer):
+    if isinstance(ours, TransformerDecoderLayer):
         copy_attention(ours.cross, theirs.multihead_attn)
         around.insert(1, ours.around_cross)
     theirs.linear1.load_state_dict(ours.feed_forward.inner.state_dict())
@@ -64,7 +70,7 @@ def torch_layer(kind: type[nn.Module], residual: str, activation: str) -> nn.Mod
 
 
 def our_layer(kind: type[nn.Module], attentions: int, residual: str, activation: str) -> nn.Module:
-    parts = [MultiHead(8, 2) for _ in range(attentions)]
+    parts = [MultiHeadAttention(8, 2) for _ in range(attentions)]
     layer = kind(*parts, FEED_FORWARDS[activation](8, 12, 0.0), lambda: RESIDUALS[residual](nn.LayerNorm(8), 0.0))
     return randomize(layer).double()
 
@@ -74,24 +80,24 @@ VARIANTS = pytest.mark.parametrize(("residual", "activation"), [("pre", "relu"),
 
 @VARIANTS
 def test_an_encoder_layer_is_torchs_own(residual, activation):
-    ours = our_layer(EncoderLayer, 1, residual, activation)
+    ours = our_layer(TransformerEncoderLayer, 1, residual, activation)
     theirs = torch_layer(nn.TransformerEncoderLayer, residual, activation)
     copy_layer(ours, theirs)
     vectors, mask = normal(3, 5, 8), padding_mask(torch.tensor([5, 1, 3]), 5)
-    actual = ours(vectors, torch.arange(5), mask, None)
+    actual = ours(vectors, mask)
     same(actual, theirs(vectors, src_key_padding_mask=~mask[:, 0, 0]))
 
 
 @VARIANTS
 def test_a_decoder_layer_is_torchs_own(residual, activation):
-    ours = our_layer(DecoderLayer, 2, residual, activation)
+    ours = our_layer(TransformerDecoderLayer, 2, residual, activation)
     theirs = torch_layer(nn.TransformerDecoderLayer, residual, activation)
     copy_layer(ours, theirs)
     vectors, memory = (normal(3, size, 8) for size in (4, 5))
     mask = padding_mask(torch.tensor([5, 1, 3]), 5)
-    remembered = ours.cross.remember(memory)
-    nothing = KeysValues(*(part[:, :, :0] for part in remembered))
-    actual, _, _ = ours(vectors, torch.arange(4), nothing, remembered, mask, None, None, False)
+    kv = ours.cross.project_kv(memory)
+    empty = KVCache(*(part[:, :, :0] for part in kv))
+    actual, _, _ = ours(vectors, empty, CachedMemory(kv, mask), causal_mask(4), None)
     hidden = {"tgt_mask": ~causal_mask(4)[0, 0], "memory_key_padding_mask": ~mask[:, 0, 0]}
     same(actual, theirs(vectors, memory, **hidden))
 
@@ -144,7 +150,7 @@ def test_self_attention_sees_order_only_through_positions(positions):
 @pytest.mark.parametrize(("size", "paper"), [("base", 65e6), ("big", 213e6)])
 def test_base_and_big_have_the_papers_parameters(size, paper):
     with torch.device("meta"):
-        model = build("transformer", size, source_vocabulary=37_000)
+        model = build_model("transformer", size, source_vocabulary=37_000)
     count = sum(parameter.numel() for parameter in model.parameters())
     assert abs(count / paper - 1) < 0.05
 
@@ -166,15 +172,15 @@ def test_keys_and_values_of_the_source_are_computed_once():
 def test_a_cache_of_shared_heads_is_smaller():
     model = TRANSFORMER.but(key_heads=1).model
     _, state = checks.inputs_of_a_step(model, RAGGED)
-    assert all(isinstance(own, KeysValues) and own.keys.shape == (3, 1, 4, 4) for own in state.own)
+    assert all(isinstance(cache, KVCache) and cache.keys.shape == (3, 1, 4, 4) for cache in state.caches)
 
 
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"heads": 3}, "a width of 8 cannot be divided among 3 heads"),
-        ({"heads": 4, "key_heads": 3}, "4 heads cannot share 3 key heads evenly"),
-        ({"heads": 8, "positions": "rotary"}, "a head width of 1 is odd"),
+        ({"heads": 3}, "width 8 is not divisible by 3 heads"),
+        ({"heads": 4, "key_heads": 3}, "4 heads are not divisible by 3 key heads"),
+        ({"heads": 8, "positions": "rotary"}, "even head width, got 1"),
     ],
 )
 def test_numbers_that_do_not_fit_are_refused(options, sentence):
@@ -184,7 +190,7 @@ def test_numbers_that_do_not_fit_are_refused(options, sentence):
 
 def test_a_sentence_past_the_learned_positions_is_refused():
     model = TRANSFORMER.but(positions="learned", max_length=3).make()
-    with pytest.raises(ValueError, match="learned positions are 0 to 2, not 0 to 4"):
+    with pytest.raises(ValueError, match="learned positions are 0 to 2, got 0 to 4"):
         model(*RAGGED)
 
 

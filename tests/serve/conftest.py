@@ -1,4 +1,4 @@
-"""One server for all tests that only ask: two tiny models, there and back."""
+"""One server with two tiny models, one per direction, for all tests that only send requests."""
 
 from collections.abc import Iterator
 from shutil import copytree
@@ -13,7 +13,7 @@ from softgaze.translator import Translator, load
 
 @pytest.fixture(scope="session")
 def folder(tmp_path_factory):
-    """Holds `tiny` (en to ko, though all it has learnt is to copy), `back` (ko to en) and `quick`, tiny exported."""
+    """Contains `tiny` (en to ko, trained to copy), `back` (ko to en), and `quick` (tiny exported to CTranslate2)."""
     folder = tmp_path_factory.mktemp("served")
     copytree(trained_bundle(), folder / "tiny")
     exported(trained_bundle(), folder / "quick", "ctranslate2")
@@ -29,5 +29,5 @@ def server(folder) -> Iterator[Server]:
 
 @pytest.fixture(scope="session")
 def tiny(folder) -> Translator:
-    """What the server translates with, here."""
+    """The first model of the server, loaded in this process."""
     return load(folder / "tiny")

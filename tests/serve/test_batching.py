@@ -1,18 +1,17 @@
 import threading
 import time
-from collections import Counter
 from dataclasses import dataclass, field
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softgaze.serve.batching import LONGEST, Batcher, Full, Late
+from softgaze.serve.batching import MAX_BATCH_CHARACTERS, Batcher, DeadlineExceeded, QueueFull
 
 
 @dataclass(frozen=True)
-class Echo:
-    """Gives back what it got, with its name; remembers batches, and waits where it is told to."""
+class EchoJob:
+    """Returns its items with its name, records the batches, and blocks until its gate is open."""
 
     name: str = "a"
     batches: list = field(default_factory=list, compare=False)
@@ -26,137 +25,132 @@ class Echo:
         return [f"{self.name}:{item}" for item in items]
 
 
-def opened(name="a"):
-    work = Echo(name)
-    work.gate.set()
-    return work
+def open_job(name="a"):
+    job = EchoJob(name)
+    job.gate.set()
+    return job
 
 
 @pytest.fixture
-def batcher():
-    made = []
+def make_batcher():
+    batchers = []
 
-    def make(threads=1, window=0.0, most=64, room=1000, watcher=None):
-        made.append(Batcher(threads, window, most, room, watcher))
-        return made[-1]
+    def make(threads=1, window=0.0, max_batch=64, max_queue=1000, on_batch=None):
+        batchers.append(Batcher(threads, window, max_batch, max_queue, on_batch))
+        return batchers[-1]
 
     yield make
-    for each in made:
-        each.close()
+    for batcher in batchers:
+        batcher.close()
 
 
-def submit(batcher, work, items, seconds=30.0):
-    return batcher.submit(work, items, [len(str(item)) for item in items], seconds)
+def submit(batcher, job, items, timeout=30.0):
+    return batcher.submit(job, items, [len(str(item)) for item in items], timeout)
+
+
+def block(batcher):
+    """Keep the only thread of a batcher busy until the returned gate is opened."""
+    job = EchoJob("block")
+    [future] = submit(batcher, job, ["first"])
+    while not future.running():
+        time.sleep(0.001)
+    return job.gate
 
 
 @given(st.lists(st.tuples(st.sampled_from("abc"), st.lists(st.text(max_size=9), max_size=6)), max_size=12))
 def test_every_item_gets_its_own_result(requests):
     batcher = Batcher(2, 0.001, 4, 1000)
-    works = {name: opened(name) for name in "abc"}
-    promised = [(name, items, submit(batcher, works[name], items)) for name, items in requests]
+    jobs = {name: open_job(name) for name in "abc"}
+    submitted = [(name, items, submit(batcher, jobs[name], items)) for name, items in requests]
     batcher.close()
-    for name, items, promises in promised:
-        assert [each.result(0) for each in promises] == [f"{name}:{item}" for item in items]
+    for name, items, futures in submitted:
+        assert [future.result(0) for future in futures] == [f"{name}:{item}" for item in items]
 
 
-def blocked(batcher):
-    """A batcher whose only thread is at work until the gate opens."""
-    work = Echo("block")
-    promise = submit(batcher, work, ["first"])[0]
-    while not promise.running():
-        time.sleep(0.001)
-    return work.gate
-
-
-def test_what_waits_is_done_together_oldest_first_and_works_apart(batcher):
-    one = batcher(most=3)
-    gate, a, b = blocked(one), opened("a"), opened("b")
-    promises = [*submit(one, a, ["1", "22"]), *submit(one, b, ["3"]), *submit(one, a, ["444444", "5"])]
+def test_batches_hold_the_oldest_item_and_its_nearest_in_length(make_batcher):
+    batcher = make_batcher(max_batch=3)
+    gate, a, b = block(batcher), open_job("a"), open_job("b")
+    futures = [*submit(batcher, a, ["1", "22"]), *submit(batcher, b, ["3"]), *submit(batcher, a, ["444444", "5"])]
     gate.set()
-    assert [each.result(10) for each in promises] == ["a:1", "a:22", "b:3", "a:444444", "a:5"]
-    assert a.batches == [["1", "5", "22"], ["444444"]]  # the oldest, and the nearest to it in length
+    assert [future.result(10) for future in futures] == ["a:1", "a:22", "b:3", "a:444444", "a:5"]
+    assert a.batches == [["1", "5", "22"], ["444444"]]
     assert b.batches == [["3"]]
 
 
-def test_a_window_lets_others_come(batcher):
-    one, work = batcher(window=0.5), opened()
-    first = submit(one, work, ["1"])[0]
-    second = submit(one, work, ["2"])[0]
-    assert {first.result(10), second.result(10)} == {"a:1", "a:2"}
-    assert work.batches == [["1", "2"]]
+def test_items_within_the_window_share_a_batch(make_batcher):
+    batcher, job = make_batcher(window=0.5), open_job()
+    futures = [*submit(batcher, job, ["1"]), *submit(batcher, job, ["2"])]
+    assert [future.result(10) for future in futures] == ["a:1", "a:2"]
+    assert job.batches == [["1", "2"]]
 
 
-def test_a_full_batch_does_not_wait(batcher):
-    one, work = batcher(window=60, most=2), opened()
-    assert [each.result(10) for each in submit(one, work, ["1", "2"])] == ["a:1", "a:2"]
+def test_a_full_batch_does_not_wait_for_the_window(make_batcher):
+    batcher, job = make_batcher(window=60, max_batch=2), open_job()
+    assert [future.result(10) for future in submit(batcher, job, ["1", "2"])] == ["a:1", "a:2"]
 
 
-def test_long_items_fill_a_batch(batcher):
-    one = batcher(most=64)
-    gate, work = blocked(one), opened()
-    promises = one.submit(work, list("abcd"), [LONGEST // 2] * 4, 30)
+def test_batches_are_limited_in_characters(make_batcher):
+    batcher = make_batcher(max_batch=64)
+    gate, job = block(batcher), open_job()
+    futures = batcher.submit(job, list("abcd"), [MAX_BATCH_CHARACTERS // 2] * 4, 30)
     gate.set()
-    [each.result(10) for each in promises]
-    assert work.batches == [["a", "b"], ["c", "d"]]
+    for future in futures:
+        future.result(10)
+    assert job.batches == [["a", "b"], ["c", "d"]]
 
 
-def test_a_full_queue_takes_all_of_a_request_or_nothing(batcher):
-    one = batcher(room=3)
-    gate, work = blocked(one), opened()
-    kept = submit(one, work, ["1", "2"])
-    with pytest.raises(Full):
-        submit(one, work, ["3", "4"])
-    assert len(one) == 2
-    kept += submit(one, work, ["5"])
+def test_a_full_queue_accepts_all_items_of_a_request_or_none(make_batcher):
+    batcher = make_batcher(max_queue=3)
+    gate, job = block(batcher), open_job()
+    futures = submit(batcher, job, ["1", "2"])
+    with pytest.raises(QueueFull):
+        submit(batcher, job, ["3", "4"])
+    assert len(batcher) == 2
+    futures += submit(batcher, job, ["5"])
     gate.set()
-    assert [each.result(10) for each in kept] == ["a:1", "a:2", "a:5"]
+    assert [future.result(10) for future in futures] == ["a:1", "a:2", "a:5"]
 
 
-def test_what_is_late_or_unwanted_is_not_begun(batcher):
-    one = batcher()
-    gate, work = blocked(one), opened()
-    late, gone, good = (
-        submit(one, work, ["late"], 0.0)[0],
-        submit(one, work, ["gone"])[0],
-        submit(one, work, ["good"])[0],
-    )
-    assert gone.cancel()
+def test_late_and_cancelled_items_are_not_started(make_batcher):
+    batcher = make_batcher()
+    gate, job = block(batcher), open_job()
+    [late] = submit(batcher, job, ["late"], 0.0)
+    [cancelled] = submit(batcher, job, ["cancelled"])
+    [good] = submit(batcher, job, ["good"])
+    assert cancelled.cancel()
     gate.set()
     assert good.result(10) == "a:good"
-    with pytest.raises(Late):
+    with pytest.raises(DeadlineExceeded):
         late.result(10)
-    assert work.batches == [["good"]]
+    assert job.batches == [["good"]]
 
 
-def test_nobody_pays_for_a_neighbour(batcher):
-    one = batcher()
-    gate, work = blocked(one), opened()
-    promises = submit(one, work, ["1", "bad", "3"])
+def test_a_bad_item_fails_only_itself(make_batcher):
+    batcher = make_batcher()
+    gate, job = block(batcher), open_job()
+    futures = submit(batcher, job, ["1", "bad", "3"])
     gate.set()
-    assert promises[0].result(10) == "a:1"
-    assert promises[2].result(10) == "a:3"
+    assert futures[0].result(10) == "a:1"
+    assert futures[2].result(10) == "a:3"
     with pytest.raises(ValueError, match="bad"):
-        promises[1].result(10)
+        futures[1].result(10)
 
 
-def test_what_was_taken_is_finished_before_the_end_and_nothing_more_is_taken(batcher):
-    one = batcher(window=60)
-    work = opened()
-    promises = submit(one, work, [str(number) for number in range(100)])
-    one.close()
-    assert [each.result(0) for each in promises] == [f"a:{number}" for number in range(100)]
-    with pytest.raises(Full):
-        submit(one, work, ["more"])
+def test_close_finishes_queued_items_and_accepts_no_more(make_batcher):
+    batcher, job = make_batcher(window=60), open_job()
+    futures = submit(batcher, job, [str(number) for number in range(100)])
+    batcher.close()
+    assert [future.result(0) for future in futures] == [f"a:{number}" for number in range(100)]
+    with pytest.raises(QueueFull):
+        submit(batcher, job, ["more"])
 
 
-def test_batches_are_told(batcher):
-    told = []
-
-    class Watcher:
-        def batched(self, size, waited, took):
-            told.append((size, waited >= 0, took >= 0))
-
-    one = batcher(window=60, most=2, watcher=Watcher())
-    [each.result(10) for each in submit(one, opened(), ["1", "2"])]
-    one.close()
-    assert Counter(told) == {(2, True, True): 1}
+def test_on_batch_is_called_for_each_batch(make_batcher):
+    calls = []
+    batcher = make_batcher(window=60, max_batch=2, on_batch=lambda *call: calls.append(call))
+    for future in submit(batcher, open_job(), ["1", "2"]):
+        future.result(10)
+    batcher.close()
+    [(size, waited, seconds)] = calls
+    assert size == 2
+    assert min(waited, seconds) >= 0

@@ -1,11 +1,12 @@
-"""The page as a person uses it: a real server, a real browser, a mouse, a keyboard and a phone.
+"""The web page in a real browser on a real server: mouse, keyboard and phone.
 
-What is shown is compared with what the models say here, or with what the API says to the same question.
+The page is compared with the models in this process, or with the API's response to the same request.
 """
 
 import io
 import random
 import re
+from contextlib import contextmanager
 from importlib.resources import files
 
 import pytest
@@ -13,11 +14,12 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from bundles import make_bundle
-from pictures import picture_bundle
+from pictures import image_bundle
 from serving import serving
-from softgaze.data.tokens import normalise
-from softgaze.gaze.colours import contrast
-from softgaze.translator import load, sentences
+from softgaze.data.sentence_split import split_sentences
+from softgaze.data.tokenizer import normalise
+from softgaze.explain.render.svg_primitives import contrast
+from softgaze.translator import load
 
 TEXT = "The small dog sees a tree."
 TWO = "The old man sleeps.\n\nA red cat sees the small tree! The dog runs."
@@ -28,8 +30,8 @@ HTML = (files("softgaze.serve") / "static" / "index.html").read_text(encoding="u
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
-    """There, there with another model, there without attention, and back."""
-    folder = tmp_path_factory.mktemp("desk")
+    """Three models en to ko, one of them without attention, and one back."""
+    folder = tmp_path_factory.mktemp("page")
     changes = {
         "tiny": {},
         "rival": {"arch": "rnn-luong", "options": RECURRENT},
@@ -40,7 +42,7 @@ def models(tmp_path_factory):
 
 
 @pytest.fixture(scope="module")
-def desk(models):
+def server(models):
     with serving(*models.values()) as running:
         yield running
 
@@ -51,246 +53,236 @@ def tiny(models):
 
 
 @pytest.fixture
-def enter(desk, visit):
-    """The page, ready, in English and in a window that is wide enough unless told otherwise."""
+def open_app(server, visit):
+    """Open the page, by default in English and in a wide window, and wait until it is ready."""
 
-    def entered(**options):
-        page = visit(f"{desk.url}/", **{"locale": "en-US", "viewport": {"width": 1200, "height": 900}, **options})
+    def open_it(**options):
+        page = visit(f"{server.url}/", **{"locale": "en-US", "viewport": {"width": 1200, "height": 900}, **options})
         page.wait_for_selector("html[data-ready]")
         return page
 
-    return entered
+    return open_it
 
 
-expect.set_options(timeout=60_000)  # of a busy machine; nothing here is about time
+expect.set_options(timeout=60_000)  # generous, since the machine may be busy
 
 
-def write(page, text):
-    """Put a text into the left pane, and wait for all of its translation."""
-    page.fill("#text", text)
-    settled(page)
+TRANSLATIONS = """() => {
+  const output = document.getElementById("output");
+  window.translated = false;
+  new MutationObserver((records) => {
+    const wasBusy = records.some((record) => record.oldValue === "true");
+    window.translated = output.ariaBusy === "false" && (window.translated || wasBusy);
+  }).observe(output, { attributeFilter: ["aria-busy"], attributeOldValue: true });
+}"""
 
 
-def settled(page):
-    expect(page.locator("#output")).to_have_attribute("aria-busy", "true")
-    expect(page.locator("#output")).to_have_attribute("aria-busy", "false")
+@contextmanager
+def awaiting_translation(page):
+    """Wait for a translation started inside the block, even if it takes less time than one poll of the page."""
+    page.evaluate(TRANSLATIONS)
+    yield
+    page.wait_for_function("window.translated", timeout=60_000)
 
 
-def shown(page):
-    return page.locator("#output").evaluate("each => each.textContent")
+def translate(page, text):
+    """Enter a text and wait for its translation."""
+    with awaiting_translation(page):
+        page.fill("#text", text)
+
+
+def output_of(page):
+    return page.locator("#output").evaluate("element => element.textContent")
+
+
+def string(page, key, **values):
+    """Return a string of the page in its current language."""
+    return page.evaluate("async ([key, values]) => (await import('/static/i18n.js')).t(key, values)", [key, values])
 
 
 def words(page, side, root="#first"):
     return page.locator(f"{root} .word[data-side={side}]")
 
 
-def translated(translator, text):
-    """Sentence by sentence, lines kept."""
+def translate_sentences(translator, text):
+    """Translate sentence by sentence and keep the lines."""
     lines = [
-        " ".join(each.text for each in translator.translate(sentences(normalise(line)))) for line in text.split("\n")
+        " ".join(each.text for each in translator.translate(split_sentences(normalise(line))))
+        for line in text.split("\n")
     ]
     return "\n".join(lines)
 
 
-# --- what is served -----------------------------------------------------------------------------------------------
+# --- files -------------------------------------------------------------------------------------------------------
 
 
-def test_nothing_in_the_page_is_inline_or_from_elsewhere(desk):
+def test_the_page_has_no_inline_code_and_only_own_files(server):
     assert not re.search(r"\son\w+=|\sstyle=|<style|javascript:", HTML)
     assert all(
         re.search(r' src="static/\w+\.js"></script>', f"{each}</script>") for each in HTML.split("</script>")[:-1]
     )
     for name in ["", *re.findall(r'(?:src|href)="(static/[^"]+)"', HTML)]:
-        found = desk.get(f"/{name}")
+        found = server.get(f"/{name}")
         assert (found.status, found.headers["x-content-type-options"]) == (200, "nosniff")
         policy = found.headers["content-security-policy"]
         assert "default-src 'none'" in policy
         assert "unsafe" not in policy
 
 
-def test_both_languages_say_everything(enter):
-    both = enter().evaluate("async () => (await import('/static/words.js')).TEXTS")
+def test_both_languages_have_all_strings(open_app):
+    both = open_app().evaluate("async () => (await import('/static/strings.js')).STRINGS")
     places = {
         language: {key: sorted(re.findall(r"\{\w+\}", text)) for key, text in texts.items()}
         for language, texts in both.items()
     }
     assert places["en"] == places["ko"]
-    assert set(re.findall(r'data-say(?:-\w+)?="([^"]+)"', HTML)) <= set(places["en"])
+    assert set(re.findall(r'data-i18n(?:-\w+)?="([^"]+)"', HTML)) <= set(places["en"])
 
 
-# --- typing -------------------------------------------------------------------------------------------------------
+# --- typing ------------------------------------------------------------------------------------------------------
 
 
-def test_what_is_typed_is_translated(enter, tiny):
-    page = enter()
+def test_typed_text_is_translated(open_app, tiny):
+    page = open_app()
     page.locator("#text").press_sequentially(TEXT)
-    expect(page.locator("#output")).to_have_text(tiny.translate(TEXT, beam=5).text)
+    expect(page.locator("#output")).to_have_text(tiny.translate(TEXT, beam_size=5).text)
     expect(page.locator("#source option:checked")).to_have_text("English (detected)")
     expect(page.locator("#count")).to_have_text(f"{len(TEXT)} / 10,000")
     assert page.locator("#output").get_attribute("lang") == "ko"
 
 
-def test_lines_and_sentences_stay_where_they_are(enter, tiny):
-    page = enter()
-    write(page, TWO)
-    assert shown(page) == translated(tiny, TWO)
-    expect(page.locator("#step-count")).to_have_text("Sentence 3 of 3")
-    page.click("#step-back")
+def test_lines_and_sentences_are_preserved(open_app, tiny):
+    page = open_app()
+    translate(page, TWO)
+    assert output_of(page) == translate_sentences(tiny, TWO)
+    expect(page.locator("#sentence-number")).to_have_text(string(page, "sentence-number", number=3, count=3))
+    page.click("#previous-sentence")
     expect(words(page, "column").first).to_have_text("A")
     page.locator("#output .part").first.click()
     expect(words(page, "column").nth(1)).to_have_text("old")
 
 
-def test_only_sentences_that_changed_are_asked_for(enter):
-    page, asked = enter(), []
-    page.on("request", lambda each: asked.append(each.post_data_json) if each.url.endswith("/v1/translate") else None)
-    write(page, TWO)
-    assert [each["q"] for each in asked] == [sentences(TWO)]
-    write(page, f"{TWO} A cat runs.")
-    assert [each["q"] for each in asked[1:]] == ["A cat runs.", ["A cat runs."]]  # the draft, then all of it
+def test_only_changed_sentences_are_requested(open_app):
+    page, requests = open_app(), []
+    page.on("request", lambda sent: requests.append(sent.post_data_json) if "/v1/translate" in sent.url else None)
+    translate(page, TWO)
+    assert [each["q"] for each in requests] == [split_sentences(TWO)]
+    translate(page, f"{TWO} A cat runs.")
+    assert [each["q"] for each in requests[1:]] == ["A cat runs.", ["A cat runs."]]  # the draft, then all of it
 
 
 @pytest.mark.parametrize("path", ["detect", "v1/translate"])
-def test_a_late_answer_replaces_nothing(enter, tiny, path):
-    page, late = enter(), []
+def test_a_late_response_is_ignored(open_app, tiny, path):
+    page, late = open_app(), []
     page.route(f"**/{path}", lambda each: late.append(each) if "red" in each.request.post_data else each.continue_())
     with page.expect_request(f"**/{path}"):
         page.fill("#text", "A red tree.")
     with page.expect_event("requestfailed", lambda each: "red" in each.post_data):  # it is given up
-        write(page, TEXT)
+        translate(page, TEXT)
     for route in late:
         route.continue_()
-    assert shown(page) == tiny.translate(TEXT, beam=5).text
+    assert output_of(page) == tiny.translate(TEXT, beam_size=5).text
 
 
-def test_a_single_sentence_is_shown_while_it_is_written(enter, tiny):
-    page = enter()
+def test_a_single_sentence_is_streamed(open_app, tiny):
+    page = open_app()
     page.route("**/v1/translate", lambda each: each.continue_() if each.request.post_data_json.get("stream") else None)
     page.fill("#text", TEXT)
-    expect(page.locator("#output .draft")).to_have_text(tiny.translate(TEXT, beam=1).text)
+    expect(page.locator("#output .draft")).to_have_text(tiny.translate(TEXT, beam_size=1).text)
     expect(page.locator("#output")).to_have_attribute("aria-busy", "true")
 
 
 CUT = """async texts => {
-  const { sentencesOf } = await import("/static/sentences.js");
-  return texts.map(text => sentencesOf(text).map(each => each.text));
+  const { splitSentences } = await import("/static/sentences.js");
+  return texts.map(text => splitSentences(text).map(each => each.text));
 }"""
 
 
-def test_sentences_are_cut_as_the_translator_cuts(enter):
+def test_sentences_are_split_as_by_the_translator(open_app):
     dice = random.Random(3)
-    pieces = [
-        "Mr",
-        "U.S",
-        "a",
-        "B",
-        "é",
-        "Éa",
-        "3",
-        "3.5",
-        ".",
-        ".",
-        "...",
-        "!",
-        "?",
-        "…",
-        "。",
-        "！",
-        '"',
-        "”",
-        ")",
-        " ",
-        " ",
-        "\t",
-        "개",
-        "Ab",
-        "안",
-        "’",
-        "»",
-        "_",
-        "word",
-    ]
+    words = "Mr U.S a B é Éa 3 3.5 . . ... ! ? … 。 ！ ” ) 개 Ab 안 ’ » _ word"
+    pieces = [*words.split(), '"', " ", " ", "\t"]
     texts = ["".join(dice.choices(pieces, k=dice.randint(0, 25))) for _ in range(2000)]
-    assert enter().evaluate(CUT, texts) == [sentences(normalise(text)) for text in texts]
+    assert open_app().evaluate(CUT, texts) == [split_sentences(normalise(text)) for text in texts]
 
 
-def test_swap_takes_the_translation_back(enter):
-    page = enter()
-    write(page, TEXT)
-    made = shown(page)
-    page.click("#swap")
+def test_swap(open_app):
+    page = open_app()
+    translate(page, TEXT)
+    made = output_of(page)
+    with awaiting_translation(page):
+        page.click("#swap")
     expect(page.locator("#text")).to_have_value(made)
     expect(page.locator("#source")).to_have_value("ko")
     expect(page.locator("#target")).to_have_value("en")
-    settled(page)
     assert page.locator("#output").get_attribute("lang") == "en"
 
 
-def test_alternatives_can_be_taken_and_left_again(enter, desk):
-    page = enter()
-    write(page, TEXT)
-    [said] = desk.post("/v1/translate", {"q": TEXT, "model": "tiny", "alternatives": 3, "attention": True}).json[
+def test_alternatives_can_be_chosen_and_unchosen(open_app, server):
+    page = open_app()
+    translate(page, TEXT)
+    [best] = server.post("/v1/translate", {"q": TEXT, "model": "tiny", "num_hypotheses": 4, "attention": True}).json[
         "translations"
     ]
-    page.click("#more")
-    expect(page.locator("#alternatives li")).to_have_text([each["text"] for each in said["alternatives"]])
+    page.click("#show-alternatives")
+    expect(page.locator("#alternatives li")).to_have_text([each["text"] for each in best["alternatives"]])
     page.click("#alternatives li >> nth=1")
-    assert shown(page) == said["alternatives"][1]["text"]
-    expect(words(page, "row")).to_have_text(said["alternatives"][1]["attention"]["target_words"])
+    assert output_of(page) == best["alternatives"][1]["text"]
+    expect(words(page, "row")).to_have_text(best["alternatives"][1]["attention"]["target_words"])
     page.click("#alternatives li >> nth=1")
-    assert shown(page) == said["text"]
+    assert output_of(page) == best["text"]
 
 
-def test_copy_and_clear(enter):
-    page = enter(permissions=["clipboard-read", "clipboard-write"])
-    write(page, TWO)
+def test_copy_and_clear(open_app):
+    page = open_app(permissions=["clipboard-read", "clipboard-write"])
+    translate(page, TWO)
     page.click("#copy")
-    expect(page.locator("#copy")).to_have_text("Copied")
-    assert page.evaluate("navigator.clipboard.readText()") == shown(page)
+    expect(page.locator("#copy")).to_have_text(string(page, "copied"))
+    assert page.evaluate("navigator.clipboard.readText()") == output_of(page)
     page.click("#clear")
     expect(page.locator("#output")).to_be_empty()
-    expect(page.locator("#gaze")).to_be_hidden()
+    expect(page.locator("#attention")).to_be_hidden()
     assert page.evaluate("document.activeElement.id") == "text"
 
 
-# --- looking ------------------------------------------------------------------------------------------------------
+# --- attention ---------------------------------------------------------------------------------------------------
 
 
-def looked(desk, text=TEXT, model="tiny"):
-    [said] = desk.post("/v1/translate", {"q": text, "model": model, "alternatives": 3, "attention": True}).json[
+def attention_of(server, text=TEXT, model="tiny"):
+    [best] = server.post("/v1/translate", {"q": text, "model": model, "num_hypotheses": 4, "attention": True}).json[
         "translations"
     ]
-    return said["attention"]
+    return best["attention"]
 
 
-def lit(page, side):
-    """Words that are on, by number."""
+def highlighted(page, side):
+    """Return the indices of the highlighted words."""
     return page.locator(f"#first .word[data-side={side}].on").evaluate_all(
         "all => all.map(each => +each.dataset.number)"
     )
 
 
-def test_pointing_at_a_word_shows_its_partners(enter, desk):
-    page, said = enter(), looked(desk)
-    write(page, TEXT)
-    expect(words(page, "column")).to_have_text(said["source_words"])
-    expect(words(page, "row")).to_have_text(said["target_words"])
+def test_pointing_at_a_word_shows_its_weights(open_app, server):
+    page, best = open_app(), attention_of(server)
+    translate(page, TEXT)
+    expect(words(page, "column")).to_have_text(best["source_words"])
+    expect(words(page, "row")).to_have_text(best["target_words"])
     words(page, "row").first.hover()
-    row = said["weights"][0]
-    assert lit(page, "column") == [place for place, weight in enumerate(row) if weight >= 0.1]
+    row = best["weights"][0]
+    assert highlighted(page, "column") == [index for index, weight in enumerate(row) if weight >= 0.1]
     most = max(range(len(row)), key=row.__getitem__)
     expect(page.locator("#first .sentence")).to_contain_text(
-        f"{said['target_words'][0]} ← {said['source_words'][most]} {row[most]:.2f}"
+        f"{best['target_words'][0]} ← {best['source_words'][most]} {row[most]:.2f}"
     )
     words(page, "column").nth(2).hover()
-    assert lit(page, "row") == [place for place, own in enumerate(said["weights"]) if own[2] >= 0.1]
+    assert highlighted(page, "row") == [index for index, own in enumerate(best["weights"]) if own[2] >= 0.1]
 
 
-def test_the_keyboard_walks_over_words_and_across(enter):
-    page = enter()
-    write(page, TEXT)
+def test_arrow_keys_move_over_words_and_across(open_app):
+    page = open_app()
+    translate(page, TEXT)
     words(page, "column").first.focus()
-    is_down = page.locator("#first .stage.down").count()
+    is_down = page.locator("#first .stage.vertical").count()
     onward, across, back = (
         ("ArrowDown", "ArrowRight", "ArrowLeft") if is_down else ("ArrowRight", "ArrowDown", "ArrowUp")
     )
@@ -306,45 +298,45 @@ def test_the_keyboard_walks_over_words_and_across(enter):
         assert page.locator("#first .stage.lit").count()
 
 
-def test_the_full_view_opens(enter):
-    page = enter()
-    write(page, TEXT)
+def test_the_explain_page_opens(open_app):
+    page = open_app()
+    translate(page, TEXT)
     with page.context.expect_page() as opening:
-        page.click("#full button")
+        page.click("#explain button")
     opened = opening.value
     opened.wait_for_selector("#heat canvas")
     assert opened.title().startswith(TEXT)
 
 
-def test_a_model_without_attention_says_so(enter):
-    page = enter()
+def test_a_model_without_attention(open_app):
+    page = open_app()
     page.select_option("#model", "plain")
-    write(page, TEXT)
-    expect(page.locator("#nothing-seen")).to_contain_text("one fixed memory")
+    translate(page, TEXT)
+    expect(page.locator("#no-attention")).to_have_text(string(page, "no-attention"))
     expect(page.locator("#first .stage")).to_be_hidden()
 
 
-def test_two_models_side_by_side(enter, desk, models):
-    page = enter()
-    write(page, TEXT)
-    expect(page.locator("#compare option")).to_have_text(["no other model", "rival", "plain"])
+def test_comparison_of_two_models(open_app, server, models):
+    page = open_app()
+    translate(page, TEXT)
+    expect(page.locator("#compare option")).to_have_text([string(page, "compare-none"), "rival", "plain"])
     page.select_option("#compare", "rival")
     for root, name in (("#first", "tiny"), ("#second", "rival")):
         expect(page.locator(f"{root} .name")).to_have_text(name)
-        expect(page.locator(f"{root} .whole")).to_have_text(load(models[name]).translate(TEXT, beam=5).text)
-        expect(words(page, "row", root)).to_have_text(looked(desk, model=name)["target_words"])
+        expect(page.locator(f"{root} .model-text")).to_have_text(load(models[name]).translate(TEXT, beam_size=5).text)
+        expect(words(page, "row", root)).to_have_text(attention_of(server, model=name)["target_words"])
     page.select_option("#compare", "plain")
-    expect(page.locator("#second .sentence")).to_contain_text("one fixed memory")
+    expect(page.locator("#second .sentence")).to_have_text(string(page, "no-attention"))
 
 
-def test_ignored_words_are_named_and_marked(enter):
-    page = enter()
+def test_uncovered_words_are_listed_and_marked(open_app):
+    page = open_app()
 
     def ignoring(route):
-        said = route.fetch().json()
-        for each in said["translations"]:
-            each["attention"]["warnings"] = [{"word": 2, "text": "dog", "coverage": 0.01}]
-        route.fulfill(json=said)
+        best = route.fetch().json()
+        for each in best["translations"]:
+            each["attention"]["uncovered"] = [{"index": 2, "text": "dog", "coverage": 0.01}]
+        route.fulfill(json=best)
 
     page.route(
         "**/v1/translate",
@@ -354,84 +346,84 @@ def test_ignored_words_are_named_and_marked(enter):
         "**/v1/translate",
         lambda route: route.fulfill(body="") if route.request.post_data_json.get("stream") else route.fallback(),
     )
-    write(page, TEXT)
+    translate(page, TEXT)
     expect(page.locator("#warning")).to_contain_text("dog")
-    assert page.locator(".word.ignored").evaluate_all("all => all.map(each => +each.dataset.number)") == [2]
+    assert page.locator(".word.uncovered").evaluate_all("all => all.map(each => +each.dataset.number)") == [2]
 
 
-# --- changing where it looks --------------------------------------------------------------------------------------
+# --- attention edits ---------------------------------------------------------------------------------------------
 
 
-def after(desk, **question):
-    return desk.post("/v1/what_if", {"q": TEXT, "model": "tiny", **question}).json
+def what_if(server, **change):
+    return server.post("/v1/what_if", {"q": TEXT, "model": "tiny", **change}).json
 
 
-def check_change(page, said):
-    """Both texts, what changed, and the new ribbons."""
-    expect(page.locator("#output")).to_have_text(said["after"]["text"])
+def check_what_if(page, response):
+    """Check both texts, their difference, and the new attention."""
+    expect(page.locator("#output")).to_have_text(response["after"]["text"])
     expect(page.locator("#edited")).to_be_visible()
-    lines = page.locator("#change .said span:last-child")
-    expect(lines).to_have_text([said["before"]["text"], said["after"]["text"]])
-    assert page.locator("#change del").all_inner_texts() == [text for what, text in said["diff"] if what == "removed"]
-    assert page.locator("#change ins").all_inner_texts() == [text for what, text in said["diff"] if what == "added"]
-    expect(words(page, "row")).to_have_text(said["after"]["attention"]["target_words"])
+    lines = page.locator("#diff .text-line span:last-child")
+    expect(lines).to_have_text([response["before"]["text"], response["after"]["text"]])
+    assert page.locator("#diff del").all_inner_texts() == [text for kind, text in response["diff"] if kind == "removed"]
+    assert page.locator("#diff ins").all_inner_texts() == [text for kind, text in response["diff"] if kind == "added"]
+    expect(words(page, "row")).to_have_text(response["after"]["attention"]["target_words"])
 
 
-def test_a_word_is_silenced_by_keyboard_and_heard_again(enter, desk, tiny):
-    page = enter()
-    write(page, TEXT)
+def test_a_word_is_masked_and_unmasked_by_keyboard(open_app, server, tiny):
+    page = open_app()
+    translate(page, TEXT)
     words(page, "column").nth(1).focus()
     page.keyboard.press("Delete")
     expect(page.locator("#edits .chip")).to_contain_text("small")
-    check_change(page, after(desk, mask=[1]))
-    assert "silenced" in words(page, "column").nth(1).get_attribute("class")
+    check_what_if(page, what_if(server, mask=[1]))
+    assert "masked" in words(page, "column").nth(1).get_attribute("class")
     assert page.evaluate("+document.activeElement.dataset.number") == 1  # the focus is still there
     page.keyboard.press("Delete")
     expect(page.locator("#edited")).to_be_hidden()
-    assert shown(page) == tiny.translate(TEXT, beam=5).text
+    assert output_of(page) == tiny.translate(TEXT, beam_size=5).text
 
 
-def test_words_are_chosen_to_look_at_each_other(enter, desk):
-    page = enter()
-    write(page, TEXT)
+def test_selected_words_attend_to_each_other(open_app, server):
+    page = open_app()
+    translate(page, TEXT)
     words(page, "row").nth(1).focus()
     page.keyboard.press("Enter")
-    expect(page.locator("#hint")).to_contain_text("Now choose the source word")
+    expect(page.locator("#hint")).not_to_be_empty()
     words(page, "column").nth(4).focus()
     page.keyboard.press("Enter")
     expect(page.locator("#edits .chip")).to_have_count(1)
-    check_change(page, after(desk, attend={"1": 4}))
+    check_what_if(page, what_if(server, attend={"1": 4}))
     words(page, "column").nth(3).click()
-    page.click("#silence")
+    page.click("#mask-word")
     expect(page.locator("#edits .chip")).to_have_count(2)
-    check_change(page, after(desk, attend={"1": 4}, mask=[3]))
+    check_what_if(page, what_if(server, attend={"1": 4}, mask=[3]))
     words(page, "row").first.click()
     words(page, "column").nth(3).click()  # what is looked at is no longer silenced
-    expect(page.locator("#edits .chip").filter(has_text="silenced")).to_have_count(0)
-    check_change(page, after(desk, attend={"1": 4, "0": 3}))
+    expect(page.locator("#edits .chip").filter(has_text="masked")).to_have_count(0)
+    check_what_if(page, what_if(server, attend={"1": 4, "0": 3}))
     page.click(".reset")
     expect(page.locator("#edits li")).to_have_count(0)
-    expect(page.locator("#change")).to_be_empty()
-    assert shown(page) == after(desk, mask=[])["before"]["text"]
+    expect(page.locator("#diff")).to_be_empty()
+    assert output_of(page) == what_if(server, mask=[])["before"]["text"]
 
 
 TALL = {"width": 1200, "height": 2000}  # all of the words in sight
 
 
-def test_an_exported_model_can_only_be_looked_at(enter, desk):
-    page, known = enter(), desk.get("/v1/models").json
-    known["models"][0] |= {"what_if": False, "full": False}
-    page.route("**/v1/models", lambda route: route.fulfill(json=known))
+def test_an_exported_model_cannot_be_edited(open_app, server):
+    page, models = open_app(), server.get("/v1/models").json
+    models["models"][0] |= {"what_if": False, "explain": False}
+    page.route("**/v1/models", lambda route: route.fulfill(json=models))
     page.reload()
     page.wait_for_selector("html[data-ready]")
-    write(page, TEXT)
-    expect(page.locator("#first .sentence")).to_have_text("Point at a word to see its partners.")
+    translate(page, TEXT)
+    expect(page.locator("#first .sentence")).to_have_text(string(page, "hint-view"))
     words(page, "column").first.click()
     page.keyboard.press("Delete")
     words(page, "row").first.click()
     expect(page.locator("#first .word[aria-pressed=true]")).to_have_attribute("data-side", "row")
     expect(page.locator("#edits li")).to_have_count(0)
-    for part in ("#full", "#silence", "#hint"):
+    for part in ("#explain", "#mask-word", "#hint"):
         expect(page.locator(part)).to_be_hidden()
 
 
@@ -448,12 +440,12 @@ def middle(locator):
     return box["x"] + box["width"] / 2, box["y"] + box["height"] / 2
 
 
-def test_a_word_is_dragged_to_another(enter, desk):
-    page = enter(viewport=TALL)
-    write(page, TEXT)
+def test_drag_a_word_to_another(open_app, server):
+    page = open_app(viewport=TALL)
+    translate(page, TEXT)
     drag(page, middle(words(page, "row").first), middle(words(page, "column").nth(5)))
     expect(page.locator("#edits .chip")).to_have_count(1)
-    check_change(page, after(desk, attend={"0": 5}))
+    check_what_if(page, what_if(server, attend={"0": 5}))
 
 
 RIBBON = """number => {
@@ -463,10 +455,10 @@ RIBBON = """number => {
 }"""
 
 
-def test_a_ribbon_is_dragged_by_its_end(enter):
-    page, asked = enter(viewport=TALL), []
-    write(page, "dog sees")
-    page.on("request", lambda each: asked.append(each.post_data_json) if each.url.endswith("/v1/what_if") else None)
+def test_drag_the_end_of_a_ribbon(open_app):
+    page, requests = open_app(viewport=TALL), []
+    translate(page, "dog sees")
+    page.on("request", lambda each: requests.append(each.post_data_json) if each.url.endswith("/v1/what_if") else None)
     start = page.evaluate(RIBBON, 0)
     row = page.evaluate("([x, y]) => +document.elementFromPoint(x, y).dataset.number", start)
     columns = words(page, "column")
@@ -476,12 +468,12 @@ def test_a_ribbon_is_dragged_by_its_end(enter):
     )
     drag(page, start, middle(columns.nth(1 - own)))
     expect(page.locator("#edits .chip")).to_have_count(1)
-    assert (asked[0]["attend"], asked[0]["mask"]) == ({str(row): 1 - own}, [])
+    assert (requests[0]["attend"], requests[0]["mask"]) == ({str(row): 1 - own}, [])
 
 
-def test_a_drag_that_ends_nowhere_changes_nothing(enter):
-    page = enter(viewport=TALL)
-    write(page, TEXT)
+def test_a_drag_without_a_target_changes_nothing(open_app):
+    page = open_app(viewport=TALL)
+    translate(page, TEXT)
     drag(page, middle(words(page, "row").first), (5, 5))
     expect(page.locator("#edits li")).to_have_count(0)
     expect(page.locator("#first .ghost")).to_have_count(0)
@@ -489,7 +481,7 @@ def test_a_drag_that_ends_nowhere_changes_nothing(enter):
     expect(page.locator("#first .word[aria-pressed=true]")).to_have_count(1)  # only chosen, as by a click
 
 
-# --- hostile, large, broken ---------------------------------------------------------------------------------------
+# --- hostile input and errors ------------------------------------------------------------------------------------
 
 
 STRANGE = [
@@ -502,48 +494,50 @@ STRANGE = [
 ]
 
 
-def test_any_text_is_only_text(enter):
-    page = enter()
+def test_any_text_is_inserted_as_text(open_app):
+    page = open_app()
     for text in STRANGE:
-        write(page, text)
+        translate(page, text)
         words(page, "column").first.click()
         assert page.locator("main script, main img:not(#photo)").count() == 0
-        assert page.locator("#problem").inner_text() == ""
-    page.locator("#text").evaluate("each => { each.value = 'a \\ud800 dog'; each.dispatchEvent(new Event('input')); }")
-    settled(page)
+        assert page.locator("#error").inner_text() == ""
+    with awaiting_translation(page):
+        page.locator("#text").evaluate(
+            "each => { each.value = 'a \\ud800 dog'; each.dispatchEvent(new Event('input')); }"
+        )
     expect(words(page, "column")).to_have_text(["a", "\ufffd", "dog"])
 
 
-def test_a_text_that_is_too_long_is_not_sent(enter):
-    page, asked = enter(), []
-    page.on("request", lambda each: asked.append(each.url) if each.method == "POST" else None)
+def test_a_long_text_is_not_sent(open_app):
+    page, requests = open_app(), []
+    page.on("request", lambda each: requests.append(each.url) if each.method == "POST" else None)
     page.fill("#text", "a" * 10_001)
-    expect(page.locator("#problem")).to_have_text(re.compile("^The text has 10,001 characters, and at most 10,000"))
-    assert asked == []
+    expect(page.locator("#error")).to_have_text(string(page, "too-long", count="10,001", limit="10,000"))
+    assert requests == []
 
 
-def test_errors_are_one_plain_line(enter):
-    page = enter(expected=("error: Failed to load resource",))
+def test_errors_are_shown_as_one_line_of_text(open_app):
+    page = open_app(expected=("error: Failed to load resource",))
     page.route("**/v1/translate", lambda route: route.fulfill(status=400, json={"error": "<b>no</b>\n\n  such model"}))
     page.fill("#text", TEXT)
-    expect(page.locator("#problem")).not_to_be_empty()
-    assert page.locator("#problem").evaluate("each => each.textContent") == "<b>no</b> such model"
+    expect(page.locator("#error")).not_to_be_empty()
+    assert page.locator("#error").evaluate("element => element.textContent") == "<b>no</b> such model"
     page.unroute_all()
     page.route("**/v1/translate", lambda route: route.abort())
     page.fill("#text", f"{TEXT} ")
-    expect(page.locator("#problem")).to_contain_text("does not answer")
+    expect(page.locator("#error")).to_have_text(string(page, "unreachable"))
     page.unroute_all()
     page.route("**/v1/translate", lambda route: route.fulfill(status=502, body="<html>"))
     page.fill("#text", TEXT)
-    expect(page.locator("#problem")).to_contain_text("502")
+    expect(page.locator("#error")).to_contain_text("502")
     page.unroute_all()
-    write(page, TEXT)
-    expect(page.locator("#problem")).to_be_empty()
-    assert shown(page)
+    translate(page, TEXT)
+    expect(page.locator("#error")).to_be_empty()
+    assert output_of(page)
 
 
-def test_a_busy_server_is_asked_again(enter, tiny):
-    page, busy = enter(expected=("error: Failed to load resource",)), [True]
+def test_a_busy_server_is_tried_again(open_app, tiny):
+    page, busy = open_app(expected=("error: Failed to load resource",)), [True]
     page.route(
         "**/v1/translate",
         lambda route: (
@@ -554,35 +548,37 @@ def test_a_busy_server_is_asked_again(enter, tiny):
     )
     busy.extend([False] * 5)
     page.fill("#text", TEXT)
-    expect(page.locator("#problem")).to_contain_text("busy; trying again in 1 s")
-    expect(page.locator("#output")).to_have_text(tiny.translate(TEXT, beam=5).text)
-    expect(page.locator("#problem")).to_be_empty()
+    expect(page.locator("#error")).to_have_text(string(page, "busy", seconds=1))
+    expect(page.locator("#output")).to_have_text(tiny.translate(TEXT, beam_size=5).text)
+    expect(page.locator("#error")).to_be_empty()
 
 
-def test_a_key_is_asked_for_and_sent(enter, desk):
-    page = enter(expected=("verbose",))
-    page.route("**/v1/models", lambda route: route.fulfill(json={**desk.get("/v1/models").json, "key_required": True}))
+def test_the_api_key_is_sent(open_app, server):
+    page = open_app(expected=("verbose",))
+    page.route(
+        "**/v1/models", lambda route: route.fulfill(json={**server.get("/v1/models").json, "key_required": True})
+    )
     page.reload()
     page.wait_for_selector("html[data-ready]")
     page.fill("#key", "secret")
     page.keyboard.press("Tab")
-    with page.expect_request("**/v1/translate") as asked:
+    with page.expect_request("**/v1/translate") as requests:
         page.fill("#text", TEXT)
-    assert asked.value.headers["authorization"] == "Bearer secret"
+    assert requests.value.headers["authorization"] == "Bearer secret"
 
 
-# --- files and pictures -------------------------------------------------------------------------------------------
+# --- files and images --------------------------------------------------------------------------------------------
 
 
 def file(name, text):
     return {"name": name, "mimeType": "text/plain", "buffer": text.encode()}
 
 
-def test_a_file_is_translated_and_named(enter, tiny):
-    page = enter()
+def test_a_file_is_translated_and_downloaded(open_app, tiny):
+    page = open_app()
     page.click("#tab-file")
     page.set_input_files("#file", file("my <b>text</b>.txt", "A dog runs.\n\nThe cat sleeps.\n"))
-    expect(page.locator("#file-state")).to_contain_text("my <b>text</b>.txt\u2069 is translated.")
+    expect(page.locator("#file-status")).to_contain_text("my <b>text</b>.txt")
     with page.expect_download() as saving:
         page.click(".download")
     assert saving.value.suggested_filename.endswith(".ko.txt")
@@ -590,19 +586,21 @@ def test_a_file_is_translated_and_named(enter, tiny):
     assert lines == [tiny.translate(line).text for line in ("A dog runs.", "", "The cat sleeps.")]
 
 
-def test_what_cannot_be_a_text_file_is_not_sent(enter):
-    page, asked = enter(), []
-    page.on("request", lambda each: asked.append(each.url) if each.method == "POST" else None)
+def test_other_files_are_not_sent(open_app):
+    page, requests = open_app(), []
+    page.on("request", lambda each: requests.append(each.url) if each.method == "POST" else None)
     page.click("#tab-file")
     page.set_input_files("#file", file("photo.png", "x"))
-    expect(page.locator("#file-state")).to_contain_text("photo.png\u2069 is not a text file; this server takes .txt.")
+    expect(page.locator("#file-status")).to_have_text(
+        string(page, "file-format", name="\u2068photo.png\u2069", formats=".txt")
+    )
     page.set_input_files("#file", file("long.txt", "x" * 1_100_000))
-    expect(page.locator("#file-state")).to_contain_text("at most 1 MB")
-    assert asked == []
+    expect(page.locator("#file-status")).to_contain_text("1 MB")
+    assert requests == []
 
 
 GRID = {"rows": 2, "columns": 2, "crop": [0.2, 0, 0.8, 1]}
-VEIL = """places => {
+SHADE = """places => {
   const canvas = document.getElementById("regions"), { width, height } = canvas;
   const shades = canvas.getContext("2d").getImageData(0, 0, width, height).data;
   return places.map(([x, y]) => shades[4 * (Math.floor(y * height) * width + Math.floor(x * width)) + 3]);
@@ -624,18 +622,18 @@ PIXEL = (  # a whole PNG
 
 
 @pytest.fixture
-def gallery(enter, desk):
+def open_images(open_app, server):
     """The page with a captioner whose answer is known."""
 
-    def entered(**options):
-        page = enter(**options)
+    def open_it(**options):
+        page = open_app(**options)
         captioner = {
-            **desk.get("/v1/models").json["models"][0],
+            **server.get("/v1/models").json["models"][0],
             "id": "eye",
             "kind": "image",
             "source": {"code": "image", "name": "image"},
         }
-        known = desk.get("/v1/models").json
+        known = server.get("/v1/models").json
         page.route("**/v1/models", lambda route: route.fulfill(json={**known, "models": [*known["models"], captioner]}))
         page.route(
             "**/v1/caption",
@@ -648,45 +646,47 @@ def gallery(enter, desk):
         page.wait_for_selector("#caption .word")
         return page
 
-    return entered
+    return open_it
 
 
-def test_words_point_at_regions_and_regions_at_words(gallery):
-    page = gallery()
+def test_words_highlight_regions_and_regions_words(open_images):
+    page = open_images()
     assert page.locator("#caption .word").all_inner_texts() == CAPTION["attention"]["target_words"]
     page.hover("#caption .word >> nth=1")
-    expect(page.locator("#caption-sentence")).to_have_text("<b>red</b> ← Row 1, column 2 1.00")
-    aside, dark, clear, below = page.evaluate(VEIL, [[0.1, 0.2], [0.3, 0.2], [0.7, 0.2], [0.7, 0.8]])
+    expect(page.locator("#caption-weights")).to_have_text(
+        f"<b>red</b> ← {string(page, 'region', row=1, column=2)} 1.00"
+    )
+    aside, dark, clear, below = page.evaluate(SHADE, [[0.1, 0.2], [0.3, 0.2], [0.7, 0.2], [0.7, 0.8]])
     assert (
         min(aside, dark, below) > 120 > 20 > clear
     )  # what the model did not see is as dark as what it did not look at
     page.focus("#frame")
-    for key, named in (("ArrowDown", "Row 1, column 1"), ("ArrowDown", "Row 2, column 1")):
-        page.keyboard.press(key)
-        expect(page.locator("#caption-sentence")).to_contain_text(named)
+    for row in (1, 2):
+        page.keyboard.press("ArrowDown")
+        expect(page.locator("#caption-weights")).to_contain_text(string(page, "region", row=row, column=1))
     assert page.locator("#caption .word.on").all_inner_texts() == ["a", "circle"]
     assert page.locator("#photo").get_attribute("alt").endswith(CAPTION["text"])
 
 
-def test_a_large_photo_is_made_smaller_before_it_is_sent(gallery):
-    page = gallery()
+def test_a_large_photo_is_shrunk(open_images):
+    page = open_images()
     noise = io.BytesIO()
     Image.frombytes("RGB", (1500, 900), random.Random(1).randbytes(1500 * 900 * 3)).save(noise, "PNG")
-    with page.expect_request("**/v1/caption") as asked:
+    with page.expect_request("**/v1/caption") as requests:
         page.set_input_files("#image", {"name": "x.png", "mimeType": "image/png", "buffer": noise.getvalue()})
-    sent = asked.value.post_data_buffer
+    sent = requests.value.post_data_buffer
     start, end = sent.index(b"\xff\xd8"), sent.rindex(b"\xff\xd9")
     assert len(sent) < 2**20 < len(noise.getvalue())
     assert Image.open(io.BytesIO(sent[start : end + 2])).size == (1024, 614)
 
 
-def test_no_captioner_no_images(enter):
-    expect(enter().locator("#tab-image")).to_be_hidden()
+def test_no_image_tab_without_a_captioner(open_app):
+    expect(open_app().locator("#tab-image")).to_be_hidden()
 
 
-def test_a_captioner_alone_has_no_place_for_text(visit, tmp_path):
+def test_no_text_tab_without_a_text_model(visit, tmp_path):
     Image.frombytes("RGB", (40, 30), random.Random(1).randbytes(40 * 30 * 3)).save(tmp_path / "any.png")
-    with serving(picture_bundle()) as running:
+    with serving(image_bundle()) as running:
         page = visit(f"{running.url}/", locale="en-US")
         page.wait_for_selector("html[data-ready]")
         for panel in ("text", "file"):
@@ -695,24 +695,24 @@ def test_a_captioner_alone_has_no_place_for_text(visit, tmp_path):
         expect(page.locator("#caption .word").first).to_be_visible()
 
 
-# --- for everybody ------------------------------------------------------------------------------------------------
+# --- languages, themes, accessibility ----------------------------------------------------------------------------
 
 
-def test_korean_is_spoken_to_who_speaks_it_and_a_choice_is_remembered(enter):
-    page = enter(locale="ko-KR")
-    expect(page.locator("#gaze-title")).to_have_text("단어마다 어디를 보았나")
+def test_language_follows_the_browser_and_a_choice_is_stored(open_app):
+    page = open_app(locale="ko-KR")
+    expect(page.locator("#attention-title")).to_have_text("어텐션")
     expect(page.locator("#target option:checked")).to_have_text("한국어")
     assert page.locator("html").get_attribute("lang") == "ko"
-    write(page, TEXT)
-    page.click("#interface")
+    translate(page, TEXT)
+    page.click("#page-language")
     expect(page.locator("#source option:checked")).to_have_text("English (detected)")
-    expect(page.locator("#first .sentence")).to_contain_text("Drag a ribbon")
+    expect(page.locator("#first .sentence")).to_have_text(string(page, "hint-edit"))
     page.reload()
-    expect(page.locator("#gaze-title")).to_have_text("Where each word looked")
+    expect(page.locator("#attention-title")).to_have_text("Attention")
 
 
-def test_dark_is_switched_and_remembered(enter):
-    page = enter(color_scheme="light")
+def test_theme_is_switched_and_stored(open_app):
+    page = open_app(color_scheme="light")
     paper = "getComputedStyle(document.body).backgroundColor"
     light = page.evaluate(paper)
     page.click("#theme")
@@ -722,19 +722,19 @@ def test_dark_is_switched_and_remembered(enter):
     assert page.evaluate(paper) == dark
     page.click("#theme")
     assert page.evaluate(paper) == light
-    assert enter(color_scheme="dark").evaluate(paper) == dark
+    assert open_app(color_scheme="dark").evaluate(paper) == dark
 
 
-def test_a_browser_that_remembers_nothing_is_served_too(enter, desk):
-    page = enter()
+def test_a_browser_without_storage(open_app, server):
+    page = open_app()
     page.add_init_script(
         "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } })"
     )
     page.reload()
     page.wait_for_selector("html[data-ready]")
     page.click("#theme")
-    page.click("#interface")
-    expect(page.locator("#gaze-title")).to_have_text("단어마다 어디를 보았나")
+    page.click("#page-language")
+    expect(page.locator("#attention-title")).to_have_text("어텐션")
 
 
 COLOURS = """() => {
@@ -749,7 +749,7 @@ COLOURS = """() => {
   const found = [], walk = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
   for (let node = walk.nextNode(); node; node = walk.nextNode()) {
     const element = node.parentElement;
-    const isLeftOut = element.closest("noscript, .unseen, :disabled, option");
+    const isLeftOut = element.closest("noscript, .visually-hidden, :disabled, option");
     if (!node.textContent.trim() || !element.checkVisibility() || isLeftOut) continue;
     const paper = ground(element);
     found.push([node.textContent, hex(over(channels(getComputedStyle(element).color), paper)), hex(paper)]);
@@ -759,15 +759,15 @@ COLOURS = """() => {
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_can_be_read(enter, scheme):
-    page = enter(color_scheme=scheme, reduced_motion="reduce")
-    write(page, TWO)
-    page.click("#more")
+def test_contrast_of_all_text(open_app, scheme):
+    page = open_app(color_scheme=scheme, reduced_motion="reduce")
+    translate(page, TWO)
+    page.click("#show-alternatives")
     words(page, "column").first.click()
-    page.click("#silence")
+    page.click("#mask-word")
     expect(page.locator("#edits .chip")).to_have_count(1)
-    page.select_option("#compare", "rival")
-    settled(page)
+    with awaiting_translation(page):
+        page.select_option("#compare", "rival")
     words(page, "row").first.click()
     page.mouse.move(5, 5)
     read = page.evaluate(COLOURS)
@@ -788,10 +788,10 @@ NAMELESS = """() => {
 }"""
 
 
-def test_everything_has_a_name_and_is_reached_in_order(enter):
-    page = enter()
-    write(page, TWO)
-    page.click("#more")
+def test_all_controls_have_names_and_a_tab_order(open_app):
+    page = open_app()
+    translate(page, TWO)
+    page.click("#show-alternatives")
     assert page.evaluate(NAMELESS) == []
     page.focus("#text")
     reached = []
@@ -799,28 +799,38 @@ def test_everything_has_a_name_and_is_reached_in_order(enter):
         page.keyboard.press("Tab")
         reached.append(
             page.evaluate(
-                "document.activeElement.id || document.activeElement.dataset.side || document.activeElement.textContent"
+                "document.activeElement.id || document.activeElement.dataset.side || document.activeElement.form?.id"
             )
         )
-    wanted = ["clear", "output", "more", "copy", "step-back", "compare", "Open the full view", "column", "row"]
-    assert [each for each in reached if each in wanted] == wanted
+    expected = [
+        "clear",
+        "output",
+        "show-alternatives",
+        "copy",
+        "previous-sentence",
+        "compare",
+        "explain",
+        "column",
+        "row",
+    ]
+    assert [name for name in reached if name in expected] == expected
 
 
-def test_motion_is_reduced_when_asked(enter):
-    page = enter(reduced_motion="reduce")
+def test_reduced_motion(open_app):
+    page = open_app(reduced_motion="reduce")
     every = "[...document.querySelectorAll('*')].map(each => parseFloat(getComputedStyle(each).transitionDuration))"
     assert set(page.evaluate(every)) == {0}
 
 
 @pytest.mark.parametrize("width", [320, 390])
 @pytest.mark.parametrize("locale", ["en-US", "ko-KR"])
-def test_a_phone_has_room_for_it(enter, width, locale):
-    page = enter(viewport={"width": width, "height": 780}, has_touch=True, is_mobile=True, locale=locale)
-    write(page, f"{TWO} {'a' * 90}")
-    page.click("#more")
+def test_layout_on_a_phone(open_app, width, locale):
+    page = open_app(viewport={"width": width, "height": 780}, has_touch=True, is_mobile=True, locale=locale)
+    translate(page, f"{TWO} {'a' * 90}")
+    page.click("#show-alternatives")
     assert page.locator(".panes").evaluate("each => getComputedStyle(each).gridTemplateColumns.split(' ').length") == 1
     words(page, "column").first.tap()
-    page.locator("#silence").tap()
+    page.locator("#mask-word").tap()
     expect(page.locator("#edits .chip")).to_have_count(1)
     for tab in ("#tab-text", "#tab-file"):
         page.click(tab)

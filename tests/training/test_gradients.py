@@ -1,134 +1,219 @@
-"""Halves side by side give the gradient of the whole, and the same bits as one after the other."""
+"""Gradients: computed in halves they equal those of the whole batch, with the same bits in parallel or in sequence."""
+
+import threading
 
 import pytest
 import torch
 from torch import nn
 
-from softgaze.config import Config, TrainingSettings
-from softgaze.data.batches import Batch
+from softgaze.config import TrainingSettings
+from softgaze.data.batching import Batch
 from softgaze.data.shards import Shards, write_shards
-from softgaze.models import Source, build
-from softgaze.training.gradients import Amount, Gradients, draws_its_own_noise, halves, total, using_threads
-from softgaze.training.loop import make_optimiser
-from softgaze.training.loss import Pairs, collate, summed_loss
+from softgaze.models import Source, build_model
+from softgaze.training import gradients
+from softgaze.training.collate import PaddedBatch, collate
+from softgaze.training.gradients import (
+    GradientAccumulator,
+    LossSums,
+    TokenCounts,
+    autocast,
+    balanced_halves,
+    cpu_flags,
+    has_torch_rnn_dropout,
+    thread_pool,
+    uses_bfloat16,
+)
+from softgaze.training.loss import summed_loss
+from softgaze.training.optimizer import make_optimizer
 
 CPU = torch.device("cpu")
 ARCHS = ["rnn", "rnn-luong", "rnn-bahdanau", "conv", "transformer"]
 
 
+@pytest.fixture(autouse=True)
+def two_threads():
+    before = torch.get_num_threads()
+    torch.set_num_threads(2)
+    yield
+    torch.set_num_threads(before)
+
+
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory):
-    place = tmp_path_factory.mktemp("shards") / "new"
-    dice = torch.Generator().manual_seed(3)
+    path = tmp_path_factory.mktemp("shards") / "new"
+    generator = torch.Generator().manual_seed(3)
     rows = [
-        tuple(torch.randint(4, 30, (length,), generator=dice).tolist() for length in (2 + number % 5, 1 + number % 7))
-        for number in range(11)
+        tuple(torch.randint(4, 30, (size,), generator=generator).tolist() for size in (2 + index % 5, 1 + index % 7))
+        for index in range(11)
     ]
-    write_shards(place, rows, 30)
-    return Shards(place)
+    write_shards(path, rows, 30)
+    return Shards(path)
 
 
-def gradients_of(arch, shards, numbers, *, threads=2, seed=1, fast=True, dropout=0.0, times=1, **options):
+def first_rows(count):
+    return Batch(torch.arange(count).numpy(), 0)
+
+
+def compute(arch, shards, rows, *, threads=2, seed=1, dropout=0.0, times=1):
+    """Return a model, its summed loss over the first rows, and its gradients; one thread computes in sequence."""
+    torch.set_num_threads(threads)
     torch.manual_seed(0)
-    model = build(arch, source_vocabulary=30, dropout=dropout, **options).double().train()
-    adder = Gradients(model, TrainingSettings(seed=seed, fast=fast, label_smoothing=0.1), CPU)
-    batch = Batch(torch.tensor(numbers).numpy(), 0)
-    parts = [collate(shards, part, CPU) for part in adder.divide(batch, shards.lengths(batch.pairs))]
-    with using_threads(threads):
-        losses = total(adder.add(parts, Amount.of(parts), 7, 0) for _ in range(times))
-    assert losses.links == 0
-    return model, losses.tokens, [each.grad for each in model.parameters()]
+    model = build_model(arch, source_vocabulary=30, dropout=dropout).double().train()
+    settings = TrainingSettings(seed=seed, label_smoothing=0.1, precision="float32")
+    accumulator = GradientAccumulator(model, settings, CPU)
+    assert (accumulator.pool is not None) == (threads > 1)
+    batch = first_rows(rows)
+    parts = [collate(shards, part, CPU) for part, _ in accumulator.split(batch, shards.lengths(batch.pairs))]
+    losses = LossSums.total(accumulator.add(parts, TokenCounts.of(parts), 7, 0) for _ in range(times))
+    assert losses.alignment == 0
+    return model, losses.tokens, [parameter.grad for parameter in model.parameters()]
 
 
 @pytest.mark.parametrize("arch", ARCHS)
 @pytest.mark.parametrize("rows", [1, 2, 11])
-def test_halves_give_the_gradient_of_the_whole(shards, arch, rows):
-    model, loss, found = gradients_of(arch, shards, range(rows))
-    whole = collate(shards, Batch(torch.arange(rows).numpy(), 0), CPU)
+def test_halves_give_the_gradient_of_the_whole_batch(shards, arch, rows):
+    model, loss, computed = compute(arch, shards, rows)
+    whole = collate(shards, first_rows(rows), CPU)
     expected = summed_loss(model, whole, 0.1)
     assert loss == pytest.approx(float(expected.detach()))
-    for one, other in zip(found, torch.autograd.grad(expected / whole.tokens, list(model.parameters())), strict=True):
+    reference = torch.autograd.grad(expected / whole.num_tokens, list(model.parameters()))
+    for one, other in zip(computed, reference, strict=True):
         torch.testing.assert_close(one, other)
 
 
 @pytest.mark.parametrize("arch", ARCHS)
-def test_side_by_side_or_in_turn_the_bits_are_the_same(shards, arch):
-    drawn = [gradients_of(arch, shards, range(11), threads=threads, dropout=0.3)[2] for threads in (1, 2, 2, 2)]
-    for again in drawn[1:]:
-        assert all(torch.equal(one, other) for one, other in zip(drawn[0], again, strict=True))
+def test_in_parallel_or_in_sequence_the_bits_are_the_same(shards, arch):
+    runs = [compute(arch, shards, 11, threads=threads, dropout=0.3)[2] for threads in (1, 2, 2)]
+    for again in runs[1:]:
+        assert all(torch.equal(one, other) for one, other in zip(runs[0], again, strict=True))
 
 
-def test_the_noise_follows_from_the_seed(shards):
-    one, other = (gradients_of("transformer", shards, range(11), seed=seed, dropout=0.3)[2] for seed in (1, 2))
+def test_dropout_depends_on_the_seed(shards):
+    one, other = (compute("transformer", shards, 11, seed=seed, dropout=0.3)[2] for seed in (1, 2))
     assert not all(torch.equal(*both) for both in zip(one, other, strict=True))
 
 
-def test_the_two_halves_are_dropped_from_differently(shards):
-    """The same row in both halves, with other noise: its loss differs."""
+def test_each_part_has_its_own_dropout(shards):
     torch.manual_seed(0)
-    model = build("transformer", source_vocabulary=30, dropout=0.5).train()
-    adder = Gradients(model, TrainingSettings(seed=1), CPU)
-    pairs = collate(shards, Batch(torch.tensor([4]).numpy(), 0), CPU)
-    first, again, other = (adder.of_part(pairs, Amount.of([pairs]), seed)[0] for seed in (5, 5, 6))
-    assert first == again != other
+    model = build_model("transformer", source_vocabulary=30, dropout=0.5).train()
+    accumulator = GradientAccumulator(model, TrainingSettings(seed=1), CPU)
+    batch = collate(shards, first_rows(1), CPU)
+    losses = [accumulator.losses_and_gradients(batch, TokenCounts.of([batch]), seed)[0] for seed in (5, 5, 6)]
+    assert losses[0] == losses[1] != losses[2]
 
 
-def test_batches_add_up(shards):
-    once = gradients_of("rnn-luong", shards, range(11))[2]
-    twice = gradients_of("rnn-luong", shards, range(11), times=2)[2]
+def test_gradients_of_batches_are_summed(shards):
+    once = compute("rnn-luong", shards, 11)[2]
+    twice = compute("rnn-luong", shards, 11, times=2)[2]
     for one, two in zip(once, twice, strict=True):
         torch.testing.assert_close(2 * one, two)
 
 
-def lengths_of(rows):
+def random_lengths(rows):
     return torch.randint(1, 20, (rows, 2), generator=torch.Generator().manual_seed(rows)).numpy()
 
 
-def padded(lengths):
+def padded_tokens(lengths):
     return len(lengths) * int(lengths.max(axis=0).sum())
 
 
-def test_halves_are_even_and_pad_less_than_dealing_the_rows_out():
-    lengths = lengths_of(200)
-    parts = [lengths[places] for places in halves(lengths)]
-    costs = [padded(part) + int(part[:, 1].sum()) for part in parts]
+def test_halves_cost_the_same_and_pad_less_than_every_other_row():
+    lengths = random_lengths(200)
+    parts = [lengths[rows] for rows in balanced_halves(lengths)]
+    costs = [padded_tokens(part) + int(part[:, 1].sum()) for part in parts]
     assert max(costs) < 1.03 * min(costs)
-    assert sum(map(padded, parts)) < 0.97 * sum(padded(lengths[first::2]) for first in (0, 1))
+    assert sum(map(padded_tokens, parts)) < 0.97 * sum(padded_tokens(lengths[first::2]) for first in (0, 1))
 
 
 def test_every_row_is_in_one_half():
-    adder = Gradients(build("rnn", source_vocabulary=30), TrainingSettings(), CPU)
+    accumulator = GradientAccumulator(build_model("rnn", source_vocabulary=30), TrainingSettings(), CPU)
     for rows in (1, 2, 7):
-        parts = adder.divide(Batch(torch.arange(rows).numpy(), 3), lengths_of(rows))
-        assert sorted(number for part in parts for number in part.pairs.tolist()) == list(range(rows))
-        assert all(part.epoch == 3 and len(part.pairs) for part in parts)
+        lengths = random_lengths(rows)
+        parts = accumulator.split(Batch(torch.arange(rows).numpy(), 3), lengths)
+        assert sorted(index for part, _ in parts for index in part.pairs.tolist()) == list(range(rows))
+        assert all(part.epoch == 3 and len(part.pairs) for part, _ in parts)
+        assert all((lengths[part.pairs] == part_lengths).all() for part, part_lengths in parts)
 
 
 @pytest.mark.parametrize(("settings", "parts"), [({}, 2), ({"fast": False}, 1), ({"batch_tokens": 600}, 1)])
-def test_the_plain_way_and_small_batches_divide_nothing(settings, parts):
-    adder = Gradients(build("rnn", source_vocabulary=30), TrainingSettings(**settings), CPU)
-    assert len(adder.divide(Batch(torch.arange(8).numpy(), 0), lengths_of(8))) == parts
+def test_small_batches_and_the_plain_way_are_not_split(settings, parts):
+    accumulator = GradientAccumulator(build_model("rnn", source_vocabulary=30), TrainingSettings(**settings), CPU)
+    assert len(accumulator.split(first_rows(8), random_lengths(8))) == parts
 
 
-def test_stacked_rnns_take_turns_and_still_follow_the_seed(shards):
-    model = build("rnn-luong", source_vocabulary=30, layers=2, dropout=0.3)
-    assert not draws_its_own_noise(model)
-    assert Gradients(model, TrainingSettings(), CPU).pool is None
-    assert draws_its_own_noise(nn.Sequential(nn.GRU(4, 4, 2)))
+def test_stacked_rnns_with_dropout_are_computed_in_sequence():
+    model = build_model("rnn-luong", source_vocabulary=30, layers=2, dropout=0.3)
+    assert has_torch_rnn_dropout(model)
+    assert GradientAccumulator(model, TrainingSettings(), CPU).pool is None
+    assert not has_torch_rnn_dropout(nn.Sequential(nn.GRU(4, 4, 2)))
 
 
-def test_convolutions_learn_from_their_own_gradients():
-    """Gradients of a convolution lie in memory otherwise than its weights, and a fused optimiser reads in order."""
-    draw = torch.Generator().manual_seed(0)
-    values = torch.randint(0, 256, (2, 16, 48), dtype=torch.uint8, generator=draw)
-    pairs = Pairs(Source(values, torch.tensor([16, 16])), torch.tensor([[1, 5], [1, 6]]), torch.tensor([[5, 2]] * 2), 4)
+def test_a_pool_changes_the_threads_of_its_workers_only():
+    counts, others = [], []
+    counts += thread_pool(2, 1).map(lambda _: (torch.ones(9) @ torch.ones(9), torch.get_num_threads())[1], range(4))
+    new_thread = threading.Thread(target=lambda: others.append(torch.get_num_threads()))
+    new_thread.start()
+    new_thread.join()
+    assert counts == [1] * 4
+    assert (torch.get_num_threads(), others) == (2, [2])
+
+
+def test_convolutions_are_updated_from_their_gradients():
+    """Gradients of a convolution have another memory layout than its weights, which a fused optimizer ignores."""
+    generator = torch.Generator().manual_seed(0)
+    values = torch.randint(0, 256, (2, 16, 48), dtype=torch.uint8, generator=generator)
+    source = Source(values, torch.tensor([16, 16]))
+    batch = PaddedBatch(source, torch.tensor([[1, 5], [1, 6]]), torch.tensor([[5, 2]] * 2), 4)
     torch.manual_seed(0)
     options = {"width": 16, "layers": 1, "encoder_layers": 1, "heads": 2, "dropout": 0.0}
-    ours, plain = (build("captioner", source_vocabulary=48, target_vocabulary=9, **options).train() for _ in range(2))
+    ours, plain = (
+        build_model("captioner", source_vocabulary=48, target_vocabulary=9, **options).train() for _ in range(2)
+    )
     plain.load_state_dict(ours.state_dict())
-    Gradients(ours, TrainingSettings(label_smoothing=0.0), CPU).add([pairs], Amount.of([pairs]), 1, 0)
-    make_optimiser(ours, Config()).step()
-    (summed_loss(plain, pairs, 0.0) / pairs.tokens).backward()
+    settings = TrainingSettings(label_smoothing=0.0, precision="float32")
+    GradientAccumulator(ours, settings, CPU).add([batch], TokenCounts.of([batch]), 1, 0)
+    make_optimizer(ours, settings).step()
+    (summed_loss(plain, batch, 0.0) / batch.num_tokens).backward()
     torch.optim.AdamW(plain.parameters(), lr=1.0, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.0).step()
     for one, other in zip(ours.parameters(), plain.parameters(), strict=True):
         torch.testing.assert_close(one, other)
+
+
+# --- precision ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["float32", "bfloat16"])
+def test_the_forward_pass_has_the_chosen_precision_and_weights_are_float32(name):
+    layer = nn.Linear(3, 3)
+    with autocast(CPU, name == "bfloat16"):
+        result = layer(torch.ones(1, 3))
+    assert result.dtype == getattr(torch, name)
+    result.float().sum().backward()
+    assert layer.weight.dtype == layer.weight.grad.dtype == torch.float32
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"), [({"amx_bf16"}, True), ({"avx512_bf16", "fma"}, True), ({"avx512f"}, False), (set(), False)]
+)
+def test_auto_takes_bfloat16_if_the_cpu_has_it(monkeypatch, flags, expected):
+    monkeypatch.setattr(gradients, "cpu_flags", lambda: flags)
+    assert uses_bfloat16(CPU, "auto") is expected
+    assert uses_bfloat16(CPU, "bfloat16")
+    assert not uses_bfloat16(CPU, "float32")
+    assert not uses_bfloat16(torch.device("mps"), "auto")
+
+
+@pytest.mark.parametrize(
+    ("content", "flags"),
+    [
+        ("model name\t: A\nflags\t\t: fpu amx_bf16\n\nflags\t\t: fpu\n", {"fpu", "amx_bf16"}),
+        ("Features\t: fp asimd\n", set()),  # ARM
+        (None, set()),  # not Linux
+    ],
+)
+def test_flags_are_those_of_the_first_processor(tmp_path, monkeypatch, content, flags):
+    path = tmp_path / "cpuinfo"
+    if content is not None:
+        path.write_text(content)
+    monkeypatch.setattr(gradients, "Path", lambda name: path)
+    assert cpu_flags.__wrapped__() == flags

@@ -14,17 +14,18 @@ import time
 
 import pytest
 
+from commands import slow_writes
 from corpora import SMALL, write_corpus, write_links
 from faults.amounts import times
 from softgaze.bundle import MANIFEST, Bundle
-from softgaze.gaze.film import read_film
+from softgaze.explain.attention_history import read_history
 from softgaze.training.checkpoint import newest_checkpoint
 
 KILLS = times(5, 250)
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1"}
-SLOW = {"SOFTGAZE_SLOW_WRITES": "0.01"}
+SLOW = slow_writes(0.01)
 
-ALSO = {"transformer": [], "rnn-luong": ["--film", "--guided", "train.links"]}  # learning from links, on film
+ALSO = {"transformer": [], "rnn-luong": ["--attention-history", "--guided", "train.links"]}  # also guided
 
 
 def command(directory, arch, out):
@@ -52,10 +53,10 @@ def test_killed_is_not_killed(tmp_path, monkeypatch, arch):
         assert kills, "the training was too quick to be killed"
         killed, trainings = killed + kills, trainings + 1
         assert (straight / "model.safetensors").read_bytes() == (again / "model.safetensors").read_bytes()
-        if "--film" in ALSO[arch]:
-            films = [read_film(each) for each in (straight, again)]
-            assert [each.step for each in films[1]] == [*range(0, 61, 10)]
-            assert [each.text for each in films[0]] == [each.text for each in films[1]]
+        if "--attention-history" in ALSO[arch]:
+            histories = [read_history(each) for each in (straight, again)]
+            assert [each.step for each in histories[1]] == [*range(0, 61, 10)]
+            assert [each.text for each in histories[0]] == [each.text for each in histories[1]]
     print(f"{arch}: {killed} kills in {trainings} training(s)")
 
 

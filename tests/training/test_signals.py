@@ -1,4 +1,4 @@
-"""Signals ask; whoever asked twice with Ctrl-C does not wait; afterwards everything is as it was."""
+"""Stop signals are recorded; a second Ctrl-C interrupts; the handlers before are restored."""
 
 import os
 import signal
@@ -6,7 +6,7 @@ import threading
 
 import pytest
 
-from softgaze.training.signals import stoppable
+from softgaze.training.signals import catch_signals
 
 
 def handlers():
@@ -14,40 +14,40 @@ def handlers():
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGUSR1, 138)])
-def test_a_signal_asks_and_does_not_break_in(number, code):
-    with stoppable() as stop:
+def test_a_signal_is_recorded(number, code):
+    with catch_signals() as stop:
         assert not stop
         os.kill(os.getpid(), number)
         assert stop
     assert stop.exit_code == code
 
 
-def test_a_second_ctrl_c_does_not_wait():
-    with stoppable():
-        for _ in range(2):  # schedulers repeat themselves, and wait all the same
+def test_a_second_ctrl_c_interrupts():
+    with catch_signals():
+        for _ in range(2):  # a scheduler may repeat SIGTERM
             os.kill(os.getpid(), signal.SIGTERM)
         with pytest.raises(KeyboardInterrupt):
             os.kill(os.getpid(), signal.SIGINT)
 
 
-def test_the_handlers_before_are_put_back_however_it_ends():
+def test_the_handlers_are_restored():
     before = handlers()
-    with stoppable():
+    with catch_signals():
         assert handlers() != before
     assert handlers() == before
-    with pytest.raises(ZeroDivisionError), stoppable():
+    with pytest.raises(ZeroDivisionError), catch_signals():
         raise ZeroDivisionError
     assert handlers() == before
 
 
-def test_a_thread_trains_without_catching_anything():
-    before, seen = handlers(), []
+def test_a_thread_catches_no_signals():
+    before, inside = handlers(), []
 
     def run():
-        with stoppable() as stop:
-            seen.append((bool(stop), handlers()))
+        with catch_signals() as stop:
+            inside.append((bool(stop), handlers()))
 
     thread = threading.Thread(target=run)
     thread.start()
     thread.join()
-    assert seen == [(False, before)]
+    assert inside == [(False, before)]

@@ -1,6 +1,6 @@
-"""The command line: one small file a command, its heavy imports inside the command.
+"""The command line: one file per command, heavy imports inside the commands.
 
-Errors are one line on stderr, `softgaze: error: …`, with the exit code of their kind; `--debug` shows where they arose.
+An error is one line on stderr, `softgaze: error: …`, with the exit code of its class; `--debug` shows the traceback.
 """
 
 import sys
@@ -13,32 +13,23 @@ from typer.core import TyperGroup
 
 from softgaze import __version__
 from softgaze.errors import ResourceError, SoftgazeError, UsageError, did_you_mean
+from softgaze.runtime import tune_cpu
 
-COMMANDS = (
-    "quickstart",
-    "check",
-    "train",
-    "translate",
-    "caption",
-    "evaluate",
-    "why",
-    "compare",
-    "align",
-    "explain",
-    "export",
-    "serve",
-    "bench",
-    "info",
-    "phrasebook",
-)  # in the order of the help
+PANELS = {
+    "Start": ("quickstart", "phrasebook"),
+    "Train": ("check", "train", "compare"),
+    "Use": ("translate", "caption", "align", "explain"),
+    "Measure": ("evaluate", "bench", "why", "info"),
+    "Deploy": ("export", "serve"),
+}
+COMMANDS = tuple(name for names in PANELS.values() for name in names)
 INTERRUPTED = 130
 
 
-class Commands(TyperGroup):
-    """Commands that are called by their names, or nearly."""
+class CommandGroup(TyperGroup):
+    """A group that suggests the nearest command for an unknown one."""
 
     def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        """Find a command; for an unknown one say which names are near."""
         if args[0] not in self.commands and not args[0].startswith("-"):
             raise UsageError(f"unknown command {args[0]!r}; {did_you_mean(args[0], self.commands)}")
         return super().resolve_command(ctx, args)
@@ -46,17 +37,16 @@ class Commands(TyperGroup):
 
 app = typer.Typer(
     name="softgaze",
-    cls=Commands,
+    cls=CommandGroup,
     add_completion=False,
-    rich_markup_mode=None,
+    rich_markup_mode="rich",
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
 
-def show_version(wanted: bool) -> None:
-    """Print the version and leave."""
-    if wanted:
+def show_version(requested: bool) -> None:
+    if requested:
         typer.echo(f"softgaze {__version__}")
         raise typer.Exit
 
@@ -65,31 +55,29 @@ def show_version(wanted: bool) -> None:
 def root(
     context: typer.Context,
     version: Annotated[
-        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version.")
+        bool, typer.Option("--version", callback=show_version, is_eager=True, help="Print the version and exit.")
     ] = False,
-    debug: Annotated[bool, typer.Option("--debug", help="Show the traceback of an error; works anywhere.")] = False,
+    debug: Annotated[bool, typer.Option("--debug", help="Print the traceback of an error (any position).")] = False,
 ) -> None:
-    """Sequence models whose attention you can see, trust and ship.
+    """Train, inspect and serve attention-based translation models.
 
-    Begin with: softgaze quickstart
+    First steps: softgaze quickstart
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
 
 
-def register() -> None:
-    """Add every command: the function its module is named after, parsed by the module's own class if it has one."""
-    for name in COMMANDS:
-        module = import_module(f"softgaze.cli.{name}")
-        app.command(cls=getattr(module, "COMMAND", None))(getattr(module, name))
-
-
-register()
+for _panel, _names in PANELS.items():
+    for _name in _names:
+        _module = import_module(f"softgaze.cli.{_name}")
+        _register = app.command(cls=getattr(_module, "COMMAND", None), rich_help_panel=_panel)
+        _register(getattr(_module, _name))
 
 
 def main() -> None:
-    """Run the command line and leave with its exit code."""
-    arguments, debug = without_debug(sys.argv[1:])
+    """Run the command line and exit with its code."""
+    tune_cpu()  # process-wide: done by programs, never by library calls
+    arguments, debug = split_debug(sys.argv[1:])
     try:
         result = app(args=arguments, prog_name="softgaze", standalone_mode=False)
         sys.stdout.flush()
@@ -99,37 +87,40 @@ def main() -> None:
     except Exception as error:
         if debug:
             raise
-        message, code = explained(error)
+        message, code = describe_error(error)
         typer.echo(f"softgaze: error: {' '.join(message.split())}", err=True)
     sys.exit(code)
 
 
-def without_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
-    """Take `--debug` out wherever it stands before a `--`: people add it to the end of the line that failed."""
+def split_debug(arguments: Sequence[str]) -> tuple[list[str], bool]:
+    """Remove `--debug` from any position before `--`, and return whether it was there.
+
+    Users append it to the line that failed, where the root command does not see it.
+    """
     end = arguments.index("--") if "--" in arguments else len(arguments)
-    options = [each for each in arguments[:end] if each != "--debug"]
+    options = [argument for argument in arguments[:end] if argument != "--debug"]
     return [*options, *arguments[end:]], len(options) < end
 
 
-def explained(error: Exception) -> tuple[str, int]:
-    """What to tell the user about an error, and its exit code."""
+def describe_error(error: Exception) -> tuple[str, int]:
+    """Return the message for the user and the exit code."""
     if isinstance(error, SoftgazeError):
         return str(error), error.exit_code
-    if hasattr(error, "format_message"):  # of the command line parser, whichever parser this version of typer has
-        return explained_usage(error), UsageError.exit_code
-    scarce = isinstance(error, (OSError, MemoryError)) or type(error).__name__ == "OutOfMemoryError"
+    if hasattr(error, "format_message"):  # a usage error of click, or of the parser that replaces it in Typer
+        return describe_usage_error(error), UsageError.exit_code
+    is_resource = isinstance(error, (OSError, MemoryError)) or type(error).__name__ == "OutOfMemoryError"
     message = f"{type(error).__name__}: {error}; run again with --debug for the traceback"
-    return message, ResourceError.exit_code if scarce else SoftgazeError.exit_code
+    return message, ResourceError.exit_code if is_resource else SoftgazeError.exit_code
 
 
-def explained_usage(error: Any) -> str:
-    """A mistake in the arguments, with the nearest option and where to read more."""
+def describe_usage_error(error: Any) -> str:
+    """Return the parser's message with the nearest option and the help command."""
     context, name = getattr(error, "ctx", None), getattr(error, "option_name", None)
     if context is None:
         return str(error.format_message())
-    message = error.format_message().rstrip(".")
+    message = error.format_message().rstrip(".").replace("Value error, ", "")
     message = message[0].lower() + message[1:]
     if name and message.startswith("no such option"):
-        known = [option for each in context.command.params for option in each.opts]
-        message = f"unknown option {name}; {did_you_mean(name, known).rstrip('?')}"
+        options = [option for parameter in context.command.params for option in parameter.opts]
+        message = f"unknown option {name}; {did_you_mean(name, options).rstrip('?')}"
     return f"{message} (see {context.command_path} --help)"

@@ -1,21 +1,27 @@
-"""`softgaze bench`: how fast a model translates here, in each setting, and which to take."""
+"""`softgaze bench`: measure the translation speed of a model on this machine."""
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import typer
 
+from softgaze.cli import _options as opt
+from softgaze.cli._options import option
+from softgaze.cli._output import count_of, print_json, progress, table_text, warn
+from softgaze.errors import DataError, SoftgazeError, UsageError
+
 if TYPE_CHECKING:
     from softgaze.bundle import Bundle
-    from softgaze.evaluation.pace import Pace
+    from softgaze.evaluation.benchmark import BenchmarkResult
 
-SENTENCES = 200
+TABLE_HEADER = ("engine", "precision", "threads", "beam", "batch", "sentences/s", "tokens/s")
 
 
-class Contender(NamedTuple):
-    """A model directory, and what runs it."""
+class Candidate(NamedTuple):
+    """A model directory with its engine and precision."""
 
     path: Path
     engine: str
@@ -23,119 +29,99 @@ class Contender(NamedTuple):
 
 
 def bench(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The directory of a model, trained or exported.")],
+    model: opt.Model,
     text: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Sentences to translate.  [those held out in training]")
+        Path | None, option("Sentences to translate.", metavar="FILE", default="validation data of the model")
     ] = None,
-    sentences: Annotated[int, typer.Option(min=1, help="How many of them.")] = SENTENCES,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    sentences: Annotated[int, option("Number of sentences.", min=1)] = 200,
+    as_json: opt.Json = False,
 ) -> None:
-    """Measure how fast a model translates on this machine, and say which setting to take.
+    """Measure the translation speed of a model.
 
     softgaze bench runs/m30k --text test.en
 
-    A trained model is also measured as it would be after `softgaze export`, in every precision its engine has. Each
-    setting runs in a process of its own: 1 thread and all cores, greedy and a beam of 5, many sentences and one at a
-    time. Figures are medians of three rounds, without loading.
+    Measures greedy search and a beam of 5, one thread and all cores, batches
+    and single sentences; a trained model also as exported, in every
+    precision. Each setting runs in its own process; numbers are medians of
+    three rounds without loading. Recommends the fastest setting.
     """
-    import json
-
     from softgaze.bundle import Bundle
-    from softgaze.cli.translate import progress
-    from softgaze.evaluation.pace import measure, settings_of, thread_counts
+    from softgaze.evaluation.benchmark import benchmark_settings, run_benchmark, thread_counts
 
     bundle = Bundle.open(model)
-    texts = sentences_of(bundle, text)[:sentences]
-    with contenders(bundle) as found:
-        orders = [(each, setting) for each in found for setting in settings_of(*each[1:], thread_counts())]
-        paces = []
-        with progress(len(orders), noun="settings") as advance:
-            for contender, setting in orders:
-                paces.append(measure(contender.path, setting, texts))
-                if advance:
-                    advance(1)
+    texts = benchmark_sentences(bundle, text)[:sentences]
+    original = Candidate(bundle.path, bundle.engine["name"], bundle.engine.get("precision", "float32"))
+    with TemporaryDirectory(prefix="softgaze-bench-") as directory:
+        models = [original, *(exports(bundle, Path(directory)) if original.engine == "torch" else ())]
+        jobs = [
+            (candidate, setting)
+            for candidate in models
+            for setting in benchmark_settings(candidate.engine, candidate.precision, thread_counts())
+        ]
+        results = []
+        with progress(len(jobs), "settings") as advance:
+            for candidate, setting in jobs:
+                results.append(run_benchmark(candidate.path, setting, texts))
+                advance(1)
     if as_json:
-        typer.echo(json.dumps({"model": str(model), "settings": [each.to_dict() for each in paces]}, indent=2))
+        print_json({"model": str(model), "settings": [result.to_dict() for result in results]})
         return
-    for line in [*table(paces), "", *advice(model, bundle.engine["name"], paces)]:
-        typer.echo(line)
+    typer.echo(table_text(map(table_row, results), header=TABLE_HEADER, numbers_from=5))
+    typer.echo("\n" + "\n".join(recommendations(model, bundle.engine["name"], results)))
 
 
-def sentences_of(bundle: "Bundle", text: Path | None) -> list[str]:
-    """What is translated: given, or held out in training."""
+def benchmark_sentences(bundle: "Bundle", path: Path | None) -> list[str]:
+    """Return the non-empty lines of the file, or the validation sentences of the model."""
     from softgaze.data.corpus import read_lines
-    from softgaze.errors import DataError, UsageError
 
-    if text is None and bundle.held_out is None:
-        raise UsageError(f"{bundle.path}: holds no held-out text to translate; give some with --text FILE")
-    lines = read_lines(text) if text else (source for source, _ in bundle.held_out or ())
-    found = [line for line in lines if line.strip()]
-    if not found:
-        raise DataError(f"{text or bundle.path}: holds no sentence to translate")
-    return found
-
-
-@contextmanager
-def contenders(bundle: "Bundle") -> Iterator[list[Contender]]:
-    """The model itself and, for a trained one, what it can be exported to, for as long as it is measured."""
-    from tempfile import TemporaryDirectory
-
-    own = Contender(bundle.path, bundle.engine["name"], bundle.engine.get("precision", "float32"))
-    if own.engine != "torch":
-        yield [own]
-        return
-    with TemporaryDirectory(prefix="softgaze-bench-") as place:
-        yield [own, *exports(bundle, Path(place))]
+    if path is None and bundle.held_out is None:
+        raise UsageError(f"{bundle.path}: contains no validation data; give sentences with --text FILE")
+    lines = read_lines(path) if path else (source for source, _ in bundle.held_out or ())
+    sentences = [line for line in lines if line.strip()]
+    if not sentences:
+        raise DataError(f"{path or bundle.path}: contains no sentence to translate")
+    return sentences
 
 
-def exports(bundle: "Bundle", place: Path) -> Iterator[Contender]:
-    """Everything the model can be exported to with what is installed here."""
-    from importlib.util import find_spec
-
+def exports(bundle: "Bundle", directory: Path) -> Iterator[Candidate]:
+    """Yield an export to every installed engine that can run the model, in every precision."""
     from softgaze.engines import ENGINES
-    from softgaze.engines.exporting import TARGETS, export
-    from softgaze.errors import SoftgazeError
+    from softgaze.engines.export import TARGETS, export
 
     model = bundle.model()
-    for to, target in TARGETS.items():
-        if not all(map(find_spec, (target.package, *ENGINES[to].packages))):
+    for engine, target in TARGETS.items():
+        if not all(map(find_spec, (target.package, *ENGINES[engine].packages))):
             continue
         for precision in target.precisions:
-            directory = place / f"{to}-{precision}"
-            directory.mkdir()
+            path = directory / f"{engine}-{precision}"
+            path.mkdir()
             try:
-                export(bundle, model, directory, to, precision, None)
+                export(bundle, model, path, engine, precision, None)
             except SoftgazeError as reason:  # this engine cannot run this model
-                typer.echo(f"without {to}: {reason}", err=True)
+                warn(f"skipped {engine}: {reason}")
                 break
-            yield Contender(directory, to, precision)
+            yield Candidate(path, engine, precision)
 
 
-def table(paces: "Sequence[Pace]") -> list[str]:
-    """A line for each setting."""
-    head = f"{'engine':<12} {'precision':<13} {'threads':>7} {'beam':>4}  {'at a time':<9}"
-    lines = [f"{head} {'sentences/s':>11} {'tokens/s':>9}"]
-    for pace in paces:
-        setting = pace.setting
-        kind = "one" if setting.alone else "many"
-        head = f"{setting.engine:<12} {setting.precision:<13} {setting.threads:>7} {setting.beam:>4}  {kind:<9}"
-        lines.append(f"{head} {pace.sentences_per_second:>11,.1f} {pace.tokens_per_second:>9,.0f}")
-    return lines
+def table_row(result: "BenchmarkResult") -> tuple[str, ...]:
+    setting = result.setting
+    batch = "single" if setting.one_at_a_time else "many"
+    settings = setting.engine, setting.precision, str(setting.threads), str(setting.beam_size), batch
+    return (*settings, f"{result.sentences_per_second:,.1f}", f"{result.tokens_per_second:,.0f}")
 
 
-def advice(model: Path, present: str, paces: "Sequence[Pace]") -> list[str]:
-    """The fastest for a file of text and for a person who waits, and how to have it."""
-    from softgaze.evaluation.pace import fastest
+def recommendations(model: Path, engine: str, results: "Sequence[BenchmarkResult]") -> list[str]:
+    """Return the fastest setting for batches and for single sentences, and the command that exports to it."""
+    from softgaze.evaluation.benchmark import fastest
 
     lines = []
-    for what, alone in (("many lines", False), ("one sentence at a time", True)):
-        best = fastest(paces, beam=5, alone=alone)
+    for purpose, alone in (("batches", False), ("single sentences", True)):
+        best = fastest(results, beam_size=opt.DEFAULT_BEAM_SIZE, one_at_a_time=alone)
         setting = best.setting
-        threads = f"{setting.threads} thread{'s' if setting.threads > 1 else ''}"
         lines.append(
-            f"fastest for {what}: {setting.engine} {setting.precision}, {threads}, "
-            f"{best.tokens_per_second:,.0f} tokens/s with a beam of 5"
+            f"fastest for {purpose}: {setting.engine} {setting.precision}, {count_of(setting.threads, 'thread')}, "
+            f"{best.tokens_per_second:,.0f} tokens/s (beam size {opt.DEFAULT_BEAM_SIZE})"
         )
-        if setting.engine != present:
+        if setting.engine != engine:
             lines.append(f"  softgaze export {model} --to {setting.engine} --quantize {setting.precision} -o DIR")
     return list(dict.fromkeys(lines))

@@ -1,248 +1,200 @@
-"""`softgaze compare`: several architectures on the same text and budget, and one report. Knows flags and processes."""
+"""`softgaze compare`: train several architectures on the same data and budget, and write one report."""
 
+import subprocess
+import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from softgaze.cli.pairs import PairCommand, in_pairs
-from softgaze.cli.train import DevFiles, Files
+from softgaze.cli import _options as opt
+from softgaze.cli._options import flag, option
+from softgaze.cli._output import progress, warn
+from softgaze.errors import UsageError
 
 if TYPE_CHECKING:
-    from subprocess import Popen
+    from softgaze.evaluation.compare.experiment import Experiment
 
-    from softgaze.evaluation.compare.plan import Plan
-    from softgaze.evaluation.compare.variants import Variant
-    from softgaze.training.signals import Stop
-
-COMMAND = PairCommand
-PHRASEBOOK = "phrasebook"  # where --built-in keeps its text, in --out
+COMMAND = opt.PairCommand
+PHRASEBOOK = "phrasebook"  # directory of the --built-in corpus in --out
 
 
 def compare(
     out: Annotated[
-        Path, typer.Option("--out", "-o", help="Where models and report go; the same command run again goes on.")
+        Path, option("Directory of models and report; run again to resume.", "--out", "-o", metavar="DIR")
     ] = Path("runs/compare"),
-    files: Files = None,
-    pairs: Annotated[
-        list[Path] | None, typer.Option("--pairs", metavar="FILE", help="One TSV or JSONL file of pairs. Repeatable.")
-    ] = None,
-    dev: DevFiles = None,
-    test: Annotated[
-        tuple[Path, Path] | None,
-        typer.Option(metavar="SRC TGT", help="Sentences no model sees in training, to score them on."),
-    ] = None,
+    train_files: opt.TrainFiles = None,
+    pairs: opt.PairFiles = None,
+    dev: opt.DevFiles = None,
+    test: opt.TestFiles = None,
     built_in: Annotated[
-        bool, typer.Option("--built-in", help="Compare on the built-in phrasebook, also beyond the trained lengths.")
+        bool, flag("Use the built-in phrasebook, with test sentences of unseen lengths.", "--built-in")
     ] = False,
+    source_lang: opt.SourceLang = None,
+    target_lang: opt.TargetLang = None,
+    vocabulary: opt.Vocabulary = None,
     archs: Annotated[
         str | None,
-        typer.Option(
+        option(
+            "Comma-separated models, options after colons: rnn-luong:score=dot,transformer.",
             metavar="NAMES",
-            help="Models separated by commas, options after colons: rnn-luong:score=dot,rnn-luong:score=general. "
-            "Unless given: rnn, rnn-bahdanau, rnn-luong, conv and transformer; with --built-in also a transformer with "
-            "sinusoidal positions.",
+            default="all but captioner",
+            panel=opt.MODEL_PANEL,
         ),
     ] = None,
-    size: Annotated[str | None, typer.Option(help="tiny, small, base or big; for all.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Each model trains this long, over all resumes.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Each model trains for this many updates.")] = None,
-    source_lang: Annotated[str | None, typer.Option(help="Language code; else from the file ending.")] = None,
-    target_lang: Annotated[str | None, typer.Option(help="Language code; else from the file ending.")] = None,
-    vocabulary: Annotated[int | None, typer.Option(help="Number of subwords; else chosen from the text.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Everything random follows from this number.")] = None,
-    config: Annotated[Path | None, typer.Option(help="A YAML file of settings, for all.")] = None,
-    set_: Annotated[
-        list[str] | None, typer.Option("--set", metavar="A.B=C", help="Any setting, for all models.")
-    ] = None,
-    beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept at each step when translating.")] = 5,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda or mps.")] = "auto",
-    fresh: Annotated[bool, typer.Option("--fresh", help="Start over, deleting the comparison in --out.")] = False,
-    turn: Annotated[tuple[str, str] | None, typer.Option(hidden=True)] = None,
+    size: opt.ModelSize = None,
+    minutes: opt.Minutes = None,
+    steps: opt.Steps = None,
+    beam_size: opt.BeamSize = None,
+    seed: opt.Seed = None,
+    config: opt.ConfigFile = None,
+    assignments: opt.Assignments = None,
+    device: opt.Device = "auto",
+    fresh: Annotated[bool, flag("Delete the comparison in --out and start over.", "--fresh")] = False,
+    job: Annotated[tuple[str, str] | None, typer.Option(hidden=True)] = None,
 ) -> None:
-    """Train several architectures on the same text, tokenizer and budget, and report how they differ.
+    """Train several models and compare them.
 
     softgaze compare --built-in --minutes 5
+    softgaze compare --train t.en t.de --test test.en test.de --minutes 20
 
-    softgaze compare --train train.en train.de --dev val.en val.de --test test.en test.de --minutes 20 -o runs/versus
-
-    Writes report.html (one file, opens offline), report.md and report.json: scores with significance, quality by
-    length, size, speed, memory, learning curves, and the same sentences translated by every model with their maps of
-    attention. Models train one after the other. Ctrl-C saves, and the same command goes on; models that are done stay.
+    All models share corpus, tokenizer and budget and train one after the
+    other. Writes report.html, report.md and report.json: scores with
+    significance tests, quality by length, size, speed, memory, learning
+    curves and sample translations with their attention maps. Ctrl-C saves;
+    the same command resumes.
     """
-    from softgaze.evaluation.compare.plan import Plan, absolute, stored_plan
+    from softgaze.config import merge_settings, parse_assignments, read_config
+    from softgaze.evaluation.compare.experiment import (
+        ARCHS,
+        BUILT_IN_ARCHS,
+        Experiment,
+        built_in_files,
+        parse_models,
+        shared_settings,
+    )
 
-    if turn is not None:
-        take(Plan.read(out), *turn)
+    if job is not None:
+        run_job(Experiment.read(out), *job)
         return
-    flags: dict[str, dict[str, Any]] = {
-        "model": {"size": size},
-        "data": {"source_language": source_lang, "target_language": target_lang, "vocabulary": vocabulary},
-        "training": {"seed": seed},
-        "budget": {"minutes": minutes, "steps": steps},
-    }
-    text = {
-        "train": tuple(in_pairs("--train", files)),
+    data: dict[str, Any] = {
+        "train": tuple(opt.file_pairs("--train", train_files)),
         "tables": tuple(pairs or ()),
-        "dev": tuple(in_pairs("--dev", dev)),
+        "dev": tuple(opt.file_pairs("--dev", dev)),
         "test": test,
     }
-    check_text(text, built_in)
-    settings = all_settings(flags, config, set_ or [], None if fresh else stored_plan(out))
-    variants = variants_of(archs, settings, built_in)
-    texts = built_in_text(out) if built_in else text
-    plan = Plan(out.resolve(), tuple(variants), settings, beam=beam, device=device, **texts)
-    run(absolute(plan), fresh)
+    check_data(data, built_in)
+    flags = opt.given_settings(
+        model={"size": size},
+        data={"source_language": source_lang, "target_language": target_lang, "vocabulary": vocabulary},
+        training={"seed": seed},
+        budget={"minutes": minutes, "steps": steps},
+    )
+    stored = read_config(config) if config else {}
+    settings = shared_settings(
+        merge_settings(stored, flags, parse_assignments(assignments or [])), None if fresh else Experiment.stored(out)
+    )
+    models = parse_models(archs if archs is not None else BUILT_IN_ARCHS if built_in else ARCHS, settings)
+    if built_in:
+        data = {"tables": (), **built_in_files(out / PHRASEBOOK)}
+    beam_size = opt.search_options(beam_size=beam_size).beam_size
+    experiment = Experiment(out.resolve(), tuple(models), settings, beam_size=beam_size, device=device, **data)
+    run_comparison(experiment.with_absolute_paths(), fresh)
 
 
-# --- what was asked for -----------------------------------------------------------------------------------------
+def check_data(data: dict[str, Any], built_in: bool) -> None:
+    """Require either the built-in corpus or a training and a test set."""
+    options = {"--train": data["train"], "--pairs": data["tables"], "--dev": data["dev"], "--test": data["test"]}
+    given = [name for name, value in options.items() if value]
+    if built_in and given:
+        raise UsageError(f"{given[0]} has no effect with --built-in; leave out one of the two")
+    if not built_in and not {"--train", "--pairs"} & set(given):
+        raise UsageError("no training data: give --train SRC TGT and --test SRC TGT, or --built-in")
+    if not built_in and not data["test"]:
+        raise UsageError("no test set: give --test SRC TGT, sentences that are not in the training data")
 
 
-def check_text(text: dict[str, Any], built_in: bool) -> None:
-    """Either the built-in text or somebody's own, with something to test on."""
-    from softgaze.errors import UsageError
-
-    own = [f"--{name}" for name, given in {**text, "pairs": text["tables"]}.items() if given and name != "tables"]
-    if built_in and own:
-        raise UsageError(f"--built-in brings its own text; leave out {own[0]}, or --built-in")
-    if not built_in and not (text["train"] or text["tables"]):
-        raise UsageError("nothing to train on: give --train SRC TGT and --test SRC TGT, or --built-in")
-    if not built_in and not text["test"]:
-        raise UsageError("nothing to score on: give --test SRC TGT, sentences that are not in the training text")
-
-
-def all_settings(
-    flags: dict[str, dict[str, Any]], config: Path | None, assignments: list[str], before: "Plan | None"
-) -> dict[str, Any]:
-    """What all models share, in a comparison that is new or goes on from `before`."""
-    from softgaze.config import merged, parse_assignments, read_config
-    from softgaze.evaluation.compare.plan import shared_settings
-
-    given = {
-        section: {key: value for key, value in values.items() if value is not None} for section, values in flags.items()
-    }
-    return shared_settings(merged(read_config(config) if config else {}, given, parse_assignments(assignments)), before)
-
-
-def variants_of(archs: str | None, settings: dict[str, Any], built_in: bool) -> "list[Variant]":
-    """The models that are asked for, or the usual ones."""
-    from softgaze.evaluation.compare.variants import ARCHS, BUILT_IN_ARCHS, parse_variants
-
-    usual = BUILT_IN_ARCHS if built_in else ARCHS
-    return parse_variants(usual if archs is None else archs, settings)
-
-
-def built_in_text(out: Path) -> dict[str, Any]:
-    """The files of the phrasebook, which need not be there yet."""
-    from softgaze.evaluation.compare.built_in import built_in_files
-
-    return {"tables": (), **built_in_files(out / PHRASEBOOK)}
-
-
-# --- doing it ---------------------------------------------------------------------------------------------------
-
-
-def run(plan: "Plan", fresh: bool) -> None:
-    """Prepare, take all turns, report; nobody else does so in the same place meanwhile."""
+def run_comparison(experiment: "Experiment", fresh: bool) -> None:
+    """Prepare the data, run all jobs and write the report, under a lock on the directory."""
     from softgaze.data.corpus import Corpus
-    from softgaze.evaluation.compare.plan import check_place, clear
+    from softgaze.evaluation.compare.experiment import (
+        check_built_in,
+        check_directory,
+        clear_directory,
+        storing,
+        write_built_in,
+    )
+    from softgaze.evaluation.compare.jobs import preprocess_shared, run_jobs
     from softgaze.evaluation.compare.report import write_report
-    from softgaze.evaluation.compare.running import take_turns
-    from softgaze.training.run import RunDirectory
+    from softgaze.training.run_directory import RunDirectory
 
-    if not plan.built_in:
-        for text in filter(None, (plan.corpus, plan.held_out, Corpus.of([plan.test]))):
-            text.count()  # missing or unequal files are found before --fresh deletes anything
-    check_place(plan.out)
-    with RunDirectory(plan.out).locked():
+    if not experiment.built_in:
+        for corpus in filter(None, (experiment.corpus, experiment.held_out, Corpus.of([experiment.test]))):
+            corpus.count()  # missing or unequal files are found before --fresh deletes anything
+    check_directory(experiment.out)
+    with RunDirectory(experiment.out).locked():
         if fresh:
-            clear(plan.out)
-        set_up(plan)
-        failed = take_turns(plan, launch, say)
-        if len(failed) < len(plan.variants):
-            for line in write_report(plan):
+            clear_directory(experiment.out)
+        with storing(experiment):
+            experiment.check_resumable()
+            if experiment.built_in:
+                write_built_in(experiment.out / PHRASEBOOK)
+            if not experiment.encoded.exists():
+                warn("preparing the corpus, once for all models")
+            preprocess_shared(experiment)
+            check_built_in(experiment)
+        failures = run_jobs(experiment, launch_job, warn)
+        if len(failures) < len(experiment.models):
+            for line in write_report(experiment):
                 typer.echo(line)
-    for failure in failed.values():
-        raise typer.Exit(failure["exit_code"])  # of the first
+    for failure in failures.values():
+        raise typer.Exit(failure["exit_code"])  # of the first failure
 
 
-def set_up(plan: "Plan") -> None:
-    """The text, prepared once for all models, and the plan for whoever takes a turn."""
-    from softgaze.evaluation.compare.built_in import check_whole, write_built_in
-    from softgaze.evaluation.compare.plan import planning
-    from softgaze.evaluation.compare.running import prepare_shared
-
-    with planning(plan):
-        plan.check_runs()
-        if plan.built_in:
-            write_built_in(plan.out / PHRASEBOOK, seed=plan.seed)
-        if not plan.encoded.exists():
-            say("preparing the text, once for all models")
-        prepare_shared(plan)
-        check_whole(plan)
+# --- jobs: each trains one model, or translates with it, in its own process
 
 
-def say(message: str) -> None:
-    """Which turn it is."""
-    typer.echo(message, err=True)
+def launch_job(experiment: "Experiment", name: str, kind: str) -> int:
+    """Run a job in a subprocess and return its exit code; exit with it if the job or this process was stopped."""
+    from softgaze.training.signals import STOP_SIGNALS, catch_signals
 
-
-def launch(plan: "Plan", name: str, kind: str) -> int:
-    """Take one turn in a process of its own; returns its exit code, or leaves with it when somebody asked to stop.
-
-    A terminal's Ctrl-C reaches this process alone, which passes it on: once, so that the other saves before it leaves.
-    """
-    import subprocess
-    import sys
-
-    from softgaze.training.signals import CAUGHT, stoppable
-
-    command = [sys.executable, "-m", "softgaze", "compare", "--out", str(plan.out), "--turn", kind, name]
-    with stoppable() as stop, subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
+    command = [sys.executable, "-m", "softgaze", "compare", "--out", str(experiment.out), "--job", kind, name]
+    # In its own session the job does not see Ctrl-C, which this process forwards once: the job saves before it exits.
+    with catch_signals() as stop, subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
         try:
-            code = wait(process, stop)
+            code = wait_for_job(process, stop)
         except BaseException:
             process.kill()
             raise
     code = code if code >= 0 else 128 - code
-    if stop or code in {128 + number for number in CAUGHT}:
+    if stop or code in {128 + signal for signal in STOP_SIGNALS}:
         raise typer.Exit(stop.exit_code if stop else code)
     return code
 
 
-def wait(process: "Popen[bytes]", stop: "Stop") -> int:
-    """Until it ends; asked to stop, ask it to."""
-    from subprocess import TimeoutExpired
-
-    told = False
+def wait_for_job(process: "subprocess.Popen[bytes]", stop: Any) -> int:
+    """Wait for the job and forward the first signal to it."""
+    forwarded = False
     while True:
-        if stop.signal is not None and not told:
+        if stop.signal is not None and not forwarded:
             process.send_signal(stop.signal)
-            told = True
+            forwarded = True
         try:
             return process.wait(timeout=0.1)
-        except TimeoutExpired:
+        except subprocess.TimeoutExpired:
             continue
 
 
-def take(plan: "Plan", kind: str, name: str) -> None:
-    """The other side of `launch`: one turn, in this process."""
-    from softgaze.cli.progress import listener_for
-    from softgaze.cli.translate import progress
-    from softgaze.evaluation.compare.turns import Turn, stop_with_parent
-    from softgaze.training import Interrupted
+def run_job(experiment: "Experiment", kind: str, name: str) -> None:
+    """Run one job in this process, the subprocess of `launch_job`."""
+    from softgaze.cli._progress import training_display
+    from softgaze.evaluation.compare.jobs import ModelJob, stop_with_parent
 
     stop_with_parent()
-    turn = Turn(plan, name)
+    model_job = ModelJob(experiment, name)
     if kind == "translate":
-        with progress(turn.amount()) as advance:
-            turn.translate(advance)
-        return
-    listener = listener_for(turn.path)
-    try:
-        turn.train(listener)
-    except Interrupted as stopped:
-        typer.echo(f"softgaze: {stopped}", err=True)
-        raise typer.Exit(stopped.exit_code) from None
-    finally:
-        listener.close()
+        with progress(model_job.sentence_count()) as advance:
+            model_job.translate(advance)
+    else:
+        with training_display(model_job.path) as callbacks:
+            model_job.train(callbacks)

@@ -1,203 +1,143 @@
-"""`softgaze evaluate`: translate a test set and score it. Knows files and printing, not scores."""
+"""`softgaze evaluate`: score translations or captions of a test set."""
 
-from collections.abc import Sequence
+import json
+from collections.abc import Iterator, Sequence
 from pathlib import Path
+from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from softgaze.cli.explain import refuse
-from softgaze.errors import UsageError
+from softgaze.cli import _options as opt
+from softgaze.cli._options import flag, option
+from softgaze.cli._output import check_output_path, open_output, print_json, progress, report_written, warn
+from softgaze.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from softgaze.evaluation.buckets import Bucket
-    from softgaze.evaluation.looks import Looks
+    from softgaze.data.captions import CaptionedFile, LabelledBox
+    from softgaze.evaluation.by_length import Bucket
+    from softgaze.evaluation.pointing_game import PointingScore
     from softgaze.evaluation.report import Evaluation, System
-    from softgaze.gaze import Alignment
+    from softgaze.explain import Alignment
+    from softgaze.search.options import SearchOptions
     from softgaze.translator import Translation, Translator
 
-ENDINGS = (".html", ".svg", ".json")
+REPORT_SUFFIXES = (".html", ".svg", ".json")
 
 
-class Pairs(NamedTuple):
-    """The test set."""
+class TestSet(NamedTuple):
+    """Sentences, reference translations and, if given, gold alignments."""
 
     sources: tuple[str, ...]
     references: tuple[str, ...]
     gold: "list[Alignment] | None"
 
 
-class Way(NamedTuple):
-    """How models are run."""
+class RunOptions(NamedTuple):
+    """How the models are run, and what is written."""
 
-    beam: int
-    batch_tokens: int | None
+    search: "SearchOptions"
     device: str
-    looks: bool  # whether it is asked where they look
+    with_attention: bool
+    as_json: bool
+    output: Path | None  # of the translations
+    reports: Sequence[Path]
 
 
 def evaluate(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The directory of a trained model.")],
-    test: Annotated[
-        tuple[Path, Path] | None,
-        typer.Option(metavar="SRC TGT", help="Sentences and their right translations (.gz too)."),
-    ] = None,
-    images: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="Of a captioner: a folder of pictures, with --captions.")
-    ] = None,
-    features: Annotated[
-        Path | None, typer.Option(metavar="DIR", help="A folder of arrays (.npy, .npz) or sounds (.wav) instead.")
-    ] = None,
-    captions: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Right captions, any number for each file of the folder.")
-    ] = None,
+    model: opt.Model,
+    test: opt.TestFiles = None,
+    images: opt.Images = None,
+    features: opt.Features = None,
+    captions: opt.Captions = None,
     boxes: Annotated[
-        Path | None,
-        typer.Option(metavar="FILE", help="COCO's JSON of boxes: does it look at what it names?"),
+        Path | None, option("COCO JSON of object boxes: score where nouns attend (pointing game).", metavar="FILE")
     ] = None,
     by_length: Annotated[
-        bool, typer.Option("--by-length", help="BLEU and chrF by source length, with 95 % bands.")
+        bool, flag("Add BLEU and chrF by source length, with 95 % confidence intervals.", "--by-length")
     ] = False,
     edges: Annotated[
-        str | None, typer.Option(metavar="N,N,…", help="By length: the longest of each bucket.  [automatic]")
+        str | None, option("Longest source of each length bucket.", metavar="N,N,…", default="automatic")
     ] = None,
     against: Annotated[
-        list[Path] | None,
-        typer.Option(
-            metavar="OTHER", help="Another model, or a file of translations: is MODEL better? May be repeated."
-        ),
+        list[Path] | None, option("Compare with another model or a file of translations. Repeatable.", metavar="OTHER")
     ] = None,
     attention: Annotated[
-        bool, typer.Option("--attention", help="Where the models look: entropy, coverage; with --gold AER.")
+        bool, flag("Add attention metrics: entropy, coverage; with --gold AER.", "--attention")
     ] = False,
-    gold: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="Right links of the test set (1-2 sure, 1p2 possible).")
-    ] = None,
-    gold_base: Annotated[
-        int | None, typer.Option(metavar="0|1", help="Whether --gold counts words from 0 or from 1; must be said.")
-    ] = None,
+    gold: opt.GoldFile = None,
+    gold_base: opt.GoldBase = None,
     report: Annotated[
-        list[Path] | None,
-        typer.Option(metavar="FILE", help="Write it all as .html, .json or (the chart) .svg. May be repeated."),
+        list[Path] | None, option("Write a report: .html, .json or .svg (the chart). Repeatable.", metavar="FILE")
     ] = None,
-    beam: Annotated[int, typer.Option(min=1, help="Hypotheses kept at each step; 1 is fastest.")] = 5,
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    as_json: opt.Json = False,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", metavar="FILE", help="Write the translations to FILE too.")
+        Path | None, option("Also write the translations to FILE.", "--output", "-o", metavar="FILE")
     ] = None,
-    batch_tokens: Annotated[
-        int | None, typer.Option(min=1, help="Padded tokens × beam at once: memory against speed.  [by engine]")
-    ] = None,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = "auto",
+    device: opt.Device = "auto",
+    beam_size: opt.BeamSize = None,
+    batch_tokens: opt.BatchTokens = None,
 ) -> None:
-    """Translate or caption a test set and compare: BLEU, chrF and TER by sacreBLEU, exact matches, and speed.
+    """Score a model on a test set.
 
     softgaze evaluate runs/m30k --test test.en test.de
-
     softgaze evaluate runs/photos --images photos --captions captions.csv
+    softgaze evaluate runs/new --test test.en test.de --against runs/old
 
-    softgaze evaluate runs/new --test test.en test.de --against runs/old --against google.de --by-length
+    Text: BLEU, chrF and TER of sacreBLEU with their signatures, exact
+    matches, and speed without loading the model. Both sides are first
+    normalised to Unicode NFC and single spaces. Confidence intervals use
+    1,000 bootstrap resamples; --against tests each difference by paired
+    bootstrap and by approximate randomisation.
 
-    Every score comes with its sacreBLEU signature, without which two scores cannot be compared. Both sides are first
-    brought to Unicode NFC and single spaces. Speed counts translating alone, not loading the model.
-
-    Bands are of 1,000 bootstrap resamples; --against tests each difference twice, by paired bootstrap and by
-    approximate randomisation, over all sentences and in each bucket of --by-length.
-
-    Captions are scored against all their references: BLEU-1 to 4, CIDEr-D, ROUGE-L and exact matches. METEOR is not
-    among them, since it needs Java. With --boxes, how much of the look of a noun lies on what it names is told beside
-    what a look that is the same everywhere would get.
+    Captions: BLEU-1 to 4, CIDEr-D, ROUGE-L and exact matches against all
+    references (no METEOR, which needs Java). With --boxes, also the
+    attention of each noun on its object, and the same for uniform attention.
     """
-    from softgaze.cli.captions import evaluate_captions
-    from softgaze.cli.folders import Folders
-    from softgaze.evaluation.report import Evaluation
-    from softgaze.translator import load
+    from softgaze.evaluation.by_length import check_edges, make_buckets, source_lengths
 
-    folders = Folders(images, features, captions)
-    if folders.given or boxes is not None:
-        pairs_only = {"--test": test, "--by-length": by_length or None, "--edges": edges, "--against": against}
-        looks = {"--attention": attention or None, "--gold": gold, "--gold-base": gold_base, "--report": report}
-        refuse("captions", {**pairs_only, **looks})
-        evaluate_captions(model, folders, boxes, beam, as_json, output, batch_tokens, device)
+    files = opt.CaptionFiles(images, features, captions)
+    search = opt.search_options(beam_size=beam_size, batch_tokens=batch_tokens)
+    options = RunOptions(search, device, attention or gold is not None, as_json, output, report or ())
+    if files.is_given or boxes is not None:
+        text_options = {"--test": test, "--by-length": by_length, "--edges": edges, "--against": against}
+        metric_options = {"--attention": attention, "--gold": gold, "--gold-base": gold_base, "--report": report}
+        opt.reject_options("on captions", {**text_options, **metric_options})
+        evaluate_captions(model, files, boxes, options)
         return
     if test is None:
-        raise UsageError("what shall it be tested on? give --test SRC TGT, or --images DIR --captions FILE")
-    reports, others, is_cut = report or [], against or [], by_length or edges is not None
-    check_reports(reports, is_charted=is_cut)
-    ends = parse_edges(edges)
-    pairs = read_test(test, gold, gold_base)
-    texts = [read_other(path, test[0], len(pairs.sources)) for path in others]
-    way = Way(beam, batch_tokens, device, attention or gold is not None)
-    translator = load(model, device)
-    check_others(translator, model, others)
-    check_looks(translator, model, others, way)
-    found, seconds = translated(translator, pairs, way)
-    write(found, output)
-    told = plain_record(translator, found, seconds, pairs.references)
-    told = {"model": str(model), "test": [*map(str, test)], "beam": beam, "device": str(translator.device), **told}
-    if not (is_cut or others or way.looks or reports):
-        show(told, None, as_json)
-        return
-    names, language = distinct([model, *others]), translator.bundle.description.target_language
-    systems = [system(names[0], found, pairs, language, seen(translator, found, pairs, way))]
-    for name, path, own in zip(names[1:], others, texts, strict=True):
-        systems.append(other(name, path, own, pairs, language, way))
-    if way.looks:
-        tell_blind(systems)
-    evaluation = Evaluation(tuple(systems), buckets_of(pairs, ends) if is_cut else ())
-    told = whole_record(told, evaluation, dict(zip(names, map(str, [model, *others]), strict=True)))
-    show(told, evaluation, as_json)
-    for path in reports:
-        write_report(path, evaluation, told)
+        raise UsageError("no test set: give --test SRC TGT, or --images DIR --captions FILE")
+    has_buckets = by_length or edges is not None
+    for path in options.reports:
+        check_output_path(path, REPORT_SUFFIXES)
+        if path.suffix.lower() == ".svg" and not has_buckets:
+            raise UsageError(f"{path}: the chart shows quality by length; add --by-length")
+    bucket_edges = opt.parse_ints("--edges", edges)
+    if bucket_edges is not None:
+        check_edges(bucket_edges)
+    test_set = read_test_set(test, gold, gold_base)
+    others = [(path, read_translations(path, test[0], len(test_set.sources))) for path in against or []]
+    buckets = make_buckets(source_lengths(test_set.sources), bucket_edges) if has_buckets else ()
+    evaluate_text(model, test, test_set, others, tuple(buckets), options)
 
 
-# --- in ---------------------------------------------------------------------------------------------------------
+# --- text
 
 
-def check_reports(reports: Sequence[Path], *, is_charted: bool) -> None:
-    """What cannot be written is said before a model is loaded."""
-    from softgaze.cli.explain import check_output
-
-    for path in reports:
-        check_output(path, 1, ENDINGS)
-        if path.suffix.lower() == ".svg" and not is_charted:
-            raise UsageError(f"{path}: the chart shows quality against length; add --by-length")
-
-
-def parse_edges(text: str | None) -> list[int] | None:
-    """10,20,30 as numbers."""
-    from softgaze.evaluation.buckets import check_edges
-
-    if text is None:
-        return None
-    try:
-        return check_edges([int(part) for part in text.split(",")])
-    except UsageError:
-        raise
-    except ValueError as error:
-        raise UsageError(f"--edges are lengths that grow, such as 10,20,30; not {text!r}") from error
-
-
-def read_test(test: tuple[Path, Path], gold: Path | None, base: int | None) -> Pairs:
-    """The test set, whose words the gold links must fit."""
-    from softgaze.cli.align import read_gold, within
+def read_test_set(test: tuple[Path, Path], gold: Path | None, base: opt.IndexBase | None) -> TestSet:
+    """Read the test set; its gold alignments must fit its sentences."""
     from softgaze.data.corpus import read_pairs
-    from softgaze.errors import DataError
 
-    right = read_gold(gold, base)
-    sources, references = zip(*within(read_pairs(*test), right, gold), strict=True)
-    if right is not None and len(right) != len(sources):
-        raise DataError(
-            f"{test[0]} has {len(sources):,} lines and {gold} {len(right):,}; gold needs a line for each sentence"
-        )
-    return Pairs(sources, references, right)
+    alignments = opt.read_gold(gold, base)
+    sources, references = zip(*opt.check_gold_links(read_pairs(*test), alignments, gold), strict=True)
+    opt.check_gold_lines(alignments, gold, test[0], len(sources))
+    return TestSet(sources, references, alignments)
 
 
-def read_other(path: Path, source: Path, lines: int) -> list[str] | None:
-    """The translations in a file; None for a model, whose directory is opened now, so that a typo is found in time."""
+def read_translations(path: Path, source: Path, lines: int) -> list[str] | None:
+    """Read the translations in a file; None for a model directory, which is checked now so that a typo is found."""
     from softgaze.bundle import Bundle
     from softgaze.data.corpus import read_lines
-    from softgaze.errors import DataError
 
     if path.is_dir():
         Bundle.open(path)
@@ -208,189 +148,237 @@ def read_other(path: Path, source: Path, lines: int) -> list[str] | None:
     return texts
 
 
-def check_others(translator: "Translator", model: Path, others: Sequence[Path]) -> None:
-    """Models that translate into another language cannot be compared."""
+def evaluate_text(
+    model: Path,
+    test: tuple[Path, Path],
+    test_set: TestSet,
+    others: Sequence[tuple[Path, list[str] | None]],
+    buckets: "tuple[Bucket, ...]",
+    options: RunOptions,
+) -> None:
+    """Translate the test set, score it, compare it with others, and print and write the result."""
+    from softgaze.evaluation.benchmark import translation_speed
+    from softgaze.evaluation.ngram_stats import count_ngrams
+    from softgaze.evaluation.report import Evaluation, System, evaluation_record
+    from softgaze.metrics import score
+    from softgaze.translator import load
+
+    translator = load(model, options.device)
+    check_models(translator, model, [path for path, texts in others if texts is None], options)
+    translations, seconds = translate_test_set(translator, test_set, options)
+    if options.output is not None:
+        with open_output(options.output) as file:
+            file.write("".join(f"{translation.text}\n" for translation in translations).encode())
+    language = translator.bundle.description.target_language
+    scores = score([translation.text for translation in translations], test_set.references, language=language)
+    record: dict[str, Any] = {
+        "model": str(model),
+        "test": [*map(str, test)],
+        "beam_size": options.search.beam_size,
+        "device": str(translator.device),
+        **scores.to_dict(),
+        "speed": translation_speed(translations, seconds),
+    }
+    evaluation = None
+    if buckets or others or options.with_attention or options.reports:
+        paths = [model, *(path for path, _ in others)]
+        names = opt.system_names(paths)
+        systems = [system_of_model(names[0], translator, translations, test_set, options)]
+        for name, (path, texts) in zip(names[1:], others, strict=True):
+            if texts is None:
+                other = load(path, options.device)
+                systems.append(
+                    system_of_model(name, other, translate_test_set(other, test_set, options)[0], test_set, options)
+                )
+            else:
+                systems.append(System(name, count_ngrams(texts, test_set.references, language=language)))
+        if options.with_attention and not any(system.attention for system in systems):
+            warn(f"no system has attention ({', '.join(names)}), so there are no attention metrics")
+        evaluation = Evaluation(tuple(systems), buckets)
+        sources = dict(zip(names, map(str, paths), strict=True))
+        record = {**record, "systems": sources, **evaluation_record(evaluation)}
+    show_evaluation(scores.lines(), record, evaluation, options.as_json)
+    if evaluation is not None:
+        for path in options.reports:
+            write_report(path, evaluation, record)
+
+
+def check_models(translator: "Translator", model: Path, others: Sequence[Path], options: RunOptions) -> None:
+    """Raise if the models translate in different directions, or if no model can have attention."""
     from softgaze.bundle import Bundle
 
-    own = translator.bundle.description
-    for path in filter(Path.is_dir, others):
-        their = Bundle.open(path).description
-        one, other = ((each.source_language, each.target_language) for each in (own, their))
-        if one != other and all((*one, *other)):
-            raise UsageError(f"{model} translates {one[0]} → {one[1]}, and {path} {other[0]} → {other[1]}")
-
-
-def check_looks(translator: "Translator", model: Path, others: Sequence[Path], way: Way) -> None:
-    """A model without attention has nothing to tell, unless one that looks may be beside it."""
-    if way.looks and not any(map(Path.is_dir, others)) and not translator.aligner().forward.can_look:
+    direction = opt.direction(translator)
+    for path in others:
+        other = Bundle.open(path).description
+        other_direction = other.source_language, other.target_language
+        if direction != other_direction and all((*direction, *other_direction)):
+            raise UsageError(f"{model} translates {' → '.join(direction)}, and {path} {' → '.join(other_direction)}")
+    if options.with_attention and not others and not translator.has_attention:
         arch = translator.bundle.description.arch
         raise UsageError(f"{model}: a model of arch {arch} has no attention; leave out --attention and --gold")
 
 
-def distinct(paths: Sequence[Path]) -> list[str]:
-    """A name for each system: the last part of its path, or all of it where that would be another's, too."""
-    import os
-
-    names = [os.path.basename(os.path.abspath(path)) for path in paths]  # "." has a name, too; a link keeps its own
-    whole = [name if names.count(name) == 1 else str(path) for name, path in zip(names, paths, strict=True)]
-    return [
-        name if whole.count(name) == 1 else f"{name} ({1 + whole[:place].count(name)})"
-        for place, name in enumerate(whole)
-    ]
+def translate_test_set(
+    translator: "Translator", test_set: TestSet, options: RunOptions
+) -> "tuple[list[Translation], float]":
+    """Translate the test set; return the translations and the seconds it took."""
+    started = perf_counter()
+    with progress(len(test_set.sources)) as advance:
+        translations = list(translator.translate_lines(test_set.sources, options.search, progress=advance))
+    return translations, perf_counter() - started
 
 
-# --- translating and looking ------------------------------------------------------------------------------------
-
-
-def translated(translator: "Translator", pairs: Pairs, way: Way) -> "tuple[list[Translation], float]":
-    """The test set by one model, and how many seconds that took."""
-    from time import perf_counter
-
-    from softgaze.cli.translate import progress
-
-    began = perf_counter()
-    with progress(len(pairs.sources)) as advance:
-        rows = translator.translate_lines(pairs.sources, progress=advance, beam=way.beam, batch_tokens=way.batch_tokens)
-        found = list(rows)
-    return found, perf_counter() - began
-
-
-def seen(translator: "Translator", found: "list[Translation]", pairs: Pairs, way: Way) -> "Looks | None":
-    """Where a model looked, if that was asked and it can look."""
-    from softgaze.cli.translate import progress
-    from softgaze.evaluation.looks import look_at
-
-    if not way.looks:
-        return None
-    with progress(len(found)) as advance:
-        return look_at(translator, found, pairs.references, pairs.gold, advance)
-
-
-def other(name: str, path: Path, texts: list[str] | None, pairs: Pairs, language: str, way: Way) -> "System":
-    """What the model is compared with: a file's translations, or another model's."""
-    from softgaze.translator import load
-
-    if texts is not None:
-        return system(name, texts, pairs, language)
-    translator = load(path, way.device)
-    found, _ = translated(translator, pairs, way)
-    return system(name, found, pairs, language, seen(translator, found, pairs, way))
-
-
-def tell_blind(systems: "Sequence[System]") -> None:
-    """Say why there is nothing about attention where it was asked for and nobody has any."""
-    if not any(each.looks for each in systems):
-        names = ", ".join(each.name for each in systems)
-        typer.echo(f"no system looks ({names}): there is no attention to tell about", err=True)
-
-
-def system(
-    name: str, found: "Sequence[str | Translation]", pairs: Pairs, language: str, looks: "Looks | None" = None
+def system_of_model(
+    name: str, translator: "Translator", translations: "list[Translation]", test_set: TestSet, options: RunOptions
 ) -> "System":
-    """One system, counted; all are scored as the language of the model asks."""
-    from softgaze.evaluation.counts import count_system
+    """Return the n-gram counts of a model's translations, and its attention metrics if asked for."""
+    from softgaze.evaluation.attention_metrics import measure_attention
+    from softgaze.evaluation.ngram_stats import count_ngrams
     from softgaze.evaluation.report import System
 
-    return System(name, count_system([*map(str, found)], pairs.references, language=language), looks)
+    attention = None
+    if options.with_attention:
+        with progress(len(translations)) as advance:
+            attention = measure_attention(translator, translations, test_set.references, test_set.gold, advance)
+    texts = [translation.text for translation in translations]
+    return System(name, count_ngrams(texts, test_set.references, language=opt.direction(translator)[1]), attention)
 
 
-def buckets_of(pairs: Pairs, edges: list[int] | None) -> "tuple[Bucket, ...]":
-    """The test set by length."""
-    from softgaze.evaluation.buckets import make_buckets, source_lengths
-
-    return tuple(make_buckets(source_lengths(pairs.sources), edges))
-
-
-# --- out --------------------------------------------------------------------------------------------------------
-
-
-def write(found: "list[Translation]", output: Path | None) -> None:
-    """The translations, a line each."""
-    from softgaze.cli.translate import text_line, write_all, writer
-
-    if output is not None:
-        with writer(output) as file:
-            write_all(found, text_line, file, len(found))
-
-
-def plain_record(
-    translator: "Translator", found: "list[Translation]", seconds: float, references: Sequence[str]
-) -> dict[str, Any]:
-    """Scores of all sentences, and speed."""
-    from softgaze.evaluation.speed import speed_of
-    from softgaze.metrics import score
-
-    language = translator.bundle.description.target_language
-    scores = score([each.text for each in found], references, language=language)
-    return {**scores.to_dict(), "speed": speed_of(found, seconds)}
-
-
-def whole_record(told: dict[str, Any], evaluation: "Evaluation", paths: dict[str, str]) -> dict[str, Any]:
-    """And everything else that was asked for."""
-    from softgaze.evaluation.report import record
-
-    return {**told, "systems": paths, **record(evaluation)}
-
-
-def show(told: dict[str, Any], evaluation: "Evaluation | None", as_json: bool) -> None:
-    """Print the result."""
-    import json
+def show_evaluation(
+    score_lines: Sequence[str], record: dict[str, Any], evaluation: "Evaluation | None", as_json: bool
+) -> None:
+    """Print the scores and speed, then the tables of the evaluation with their signatures."""
+    from softgaze.evaluation.ngram_stats import TITLES
+    from softgaze.evaluation.report import evaluation_tables
 
     if as_json:
-        typer.echo(json.dumps(told, ensure_ascii=False, indent=2))
+        print_json(record)
         return
-    for line in plain_lines(told):
-        typer.echo(line)
-    if evaluation is not None:
-        typer.echo(as_text(evaluation))
-
-
-def plain_lines(told: dict[str, Any]) -> list[str]:
-    """Scores with their signatures, and speed."""
-    from dataclasses import fields
-
-    from softgaze.metrics import Scores
-
-    scores = Scores(**{field.name: told[field.name] for field in fields(Scores)})
-    speed = told["speed"]
+    speed = record["speed"]
     rates = f"{speed['sentences_per_second']:,.1f} sentences/s, {speed['tokens_per_second']:,.0f} tokens/s"
-    return [*scores.lines(), f"speed         {rates} ({told['device']}, beam {told['beam']})"]
+    setting = f"{record['device']}, beam size {record['beam_size']}"
+    typer.echo("\n".join([*score_lines, f"speed         {rates} ({setting})"]))
+    if evaluation is not None:
+        signatures = [f"{TITLES[name]:<5} {signature}" for name, signature in evaluation.signatures.items()]
+        tables = [table.text() for table in evaluation_tables(evaluation)]
+        typer.echo("\n" + "\n\n".join([*tables, "\n".join(signatures)]))
 
 
-def as_text(evaluation: "Evaluation") -> str:
-    """For a terminal: the tables, and the signatures they need."""
-    from softgaze.evaluation.counts import TITLES
-    from softgaze.evaluation.report import tables
+def write_report(path: Path, evaluation: "Evaluation", record: dict[str, Any]) -> None:
+    """Write a report in the format of the file's suffix."""
+    from softgaze.atomic_io import write_text
+    from softgaze.evaluation.by_length import length_chart
+    from softgaze.evaluation.report import evaluation_page
 
-    parts = [table.text() for table in tables(evaluation)]
-    signatures = [f"{TITLES[name]:<5} {own}" for name, own in evaluation.signatures.items()]
-    return "\n" + "\n\n".join([*parts, "\n".join(signatures)])
-
-
-def write_report(path: Path, evaluation: "Evaluation", told: dict[str, Any]) -> None:
-    """As the ending of the file says."""
-    import json
-
-    from softgaze.evaluation.chart import length_chart
-    from softgaze.evaluation.page import evaluation_page
-    from softgaze.files import write_text
-
-    texts = {
-        ".json": lambda: json.dumps(told, ensure_ascii=False, indent=2) + "\n",
-        ".svg": lambda: length_chart(evaluation.curves, signatures=evaluation.signatures) + "\n",
-        ".html": lambda: evaluation_page(evaluation, facts_of(told)),
-    }
-    write_text(path, texts[path.suffix.lower()]())
-    typer.echo(f"wrote {path} ({path.stat().st_size / 1000:,.0f} kB)", err=True)
+    suffix = path.suffix.lower()
+    if suffix == ".json":
+        text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
+    elif suffix == ".svg":
+        text = length_chart(evaluation.curves, signatures=evaluation.signatures) + "\n"
+    else:
+        facts = {
+            "model": record["model"],
+            "test": " ".join(record["test"]),
+            "beam size": str(record["beam_size"]),
+            "exact": f"{record['exact']:.2f} %",
+            "TER": f"{record['ter']:.2f} {record['signatures']['ter']}",
+            "speed": f"{record['speed']['sentences_per_second']:,.1f} sentences/s on {record['device']}",
+        }
+        text = evaluation_page(evaluation, facts)
+    write_text(path, text)
+    report_written(path)
 
 
-def facts_of(told: dict[str, Any]) -> dict[str, str]:
-    """The head of a page: what was measured besides, and on what."""
-    return {
-        "model": told["model"],
-        "test": " ".join(told["test"]),
-        "beam": str(told["beam"]),
-        "exact": f"{told['exact']:.2f} %",
-        "TER": f"{told['ter']:.2f} {told['signatures']['ter']}",
-        "speed": f"{told['speed']['sentences_per_second']:,.1f} sentences/s on {told['device']}",
-    }
+# --- captions
+
+
+class CaptionedSet(NamedTuple):
+    """The readable files of a test set, their generated captions, and the seconds it took."""
+
+    entries: "list[CaptionedFile]"
+    captions: "list[Translation]"
+    seconds: float
+
+
+def evaluate_captions(model: Path, files: opt.CaptionFiles, boxes: Path | None, options: RunOptions) -> None:
+    """Caption every file of a directory and score the captions against all references."""
+    from softgaze.atomic_io import write_text
+    from softgaze.data.captions import read_boxes, read_coco, scan_captions
+    from softgaze.evaluation.benchmark import translation_speed
+    from softgaze.evaluation.caption_metrics import score_captions
+
+    directory, caption_file = files.directory_and_captions()
+    skip = opt.SkipReporter()
+    # A box file without a list of images refers to the images of the caption file.
+    labels = None if boxes is None else read_boxes(boxes, None if "images" in read_coco(boxes) else caption_file)
+    entries = scan_captions(directory, caption_file, skip)
+    translator = opt.load_captioner(model, options.device)
+    kind = translator.bundle.tokenizers.source.kind
+    if kind != ("image" if files.images else "features"):
+        raise UsageError(
+            f"{model} was trained on {'--images' if kind == 'image' else '--features'} DIR; test it on these"
+        )
+    test_set = caption_test_set(translator, entries, skip, options.search)
+    skip.summarize()
+    texts = [caption.text for caption in test_set.captions]
+    language = translator.bundle.description.target_language
+    scores = score_captions(texts, [entry.captions for entry in test_set.entries], language=language)
+    speed = translation_speed(test_set.captions, test_set.seconds)
+    pointing = None if labels is None else pointing_score(translator, test_set, directory, labels)
+    if options.output is not None:
+        names = [entry.path.relative_to(directory).as_posix() for entry in test_set.entries]
+        lines = [f"{name}\t{text}\n" for name, text in zip(names, texts, strict=True)]
+        write_text(options.output, "".join(lines))
+    beam_size, used_device = options.search.beam_size, str(translator.device)
+    if options.as_json:
+        facts = {"model": str(model), "folder": str(directory), "captions": str(caption_file), "beam_size": beam_size}
+        results = {**scores.to_dict(), "speed": speed, "pointing": pointing and pointing._asdict()}
+        print_json({**facts, "device": used_device, **results})
+        return
+    typer.echo("\n".join(scores.lines()))
+    if boxes is not None:
+        typer.echo(f"{'pointing':<8} {pointing or 'no noun of a caption names an object with a box'}")
+    typer.echo(f"{'speed':<8} {speed['sentences_per_second']:,.1f} files/s ({used_device}, beam size {beam_size})")
+
+
+def caption_test_set(
+    translator: "Translator", entries: "Sequence[CaptionedFile]", skip: opt.SkipReporter, search: "SearchOptions"
+) -> CaptionedSet:
+    """Caption every readable file, in blocks of bounded size."""
+    processor = translator.bundle.tokenizers.source
+    readable: list[CaptionedFile] = []
+    captions: list[Translation] = []
+    started = perf_counter()
+    with progress(len(entries), "files") as advance:
+        for start in range(0, len(entries), processor.batch_size):
+            block = entries[start : start + processor.batch_size]
+            items = processor.try_encode([str(entry.path) for entry in block], skip)
+            block = [entry for entry, item in zip(block, items, strict=True) if item is not None]
+            readable += block
+            names = [str(entry.path) for entry in block]
+            captions += translator.translate_lines(names, search, progress=advance)
+    if not captions:
+        raise DataError(f"none of the {len(entries):,} files with captions could be read")
+    return CaptionedSet(readable, captions, perf_counter() - started)
+
+
+def pointing_score(
+    translator: "Translator", test_set: CaptionedSet, directory: Path, labels: "dict[str, tuple[LabelledBox, ...]]"
+) -> "PointingScore | None":
+    """Return the mean attention of nouns on the objects they name, over all that the model can see."""
+    from softgaze.evaluation.pointing_game import label_mentions, mean_pointing, score_mentions
+
+    def scores() -> "Iterator[PointingScore]":
+        processor = translator.bundle.tokenizers.source
+        for start in range(0, len(test_set.captions), processor.batch_size):
+            block = slice(start, start + processor.batch_size)
+            captions = test_set.captions[block]
+            maps = translator.attentions(captions)
+            for entry, caption, attention in zip(test_set.entries[block], captions, maps, strict=True):
+                name = entry.path.relative_to(directory).as_posix()
+                mentions = label_mentions(caption.text, labels.get(name, ()))
+                photo = processor.photo(str(entry.path)) if mentions else None
+                if attention is not None and photo is not None:
+                    yield from score_mentions(attention, photo, mentions)
+
+    return mean_pointing(scores())

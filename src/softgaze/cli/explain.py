@@ -1,400 +1,476 @@
-"""`softgaze explain`: where a model looked, as a picture, a page, or text. Knows files and printing, not attention."""
+"""`softgaze explain`: attention maps of translations as a page, figure, JSON or text."""
 
+import math
+import shutil
 import sys
-from collections.abc import Sequence
+import textwrap
+from collections.abc import Iterator, Sequence
+from itertools import chain, islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
+from softgaze.cli import _options as opt
+from softgaze.cli._options import choice, flag, option
+from softgaze.cli._output import check_output_path, count_of, json_line, progress, report_written, warn
+from softgaze.errors import UsageError
+
 if TYPE_CHECKING:
-    from softgaze.gaze import Alignment, Attention
+    from softgaze.explain import Alignment, Attention
+    from softgaze.explain.corpus_report import CorpusReport, SentenceReport
+    from softgaze.search.options import SearchOptions
     from softgaze.translator import Translation, Translator
 
-ENDINGS = (".html", ".svg", ".png", ".pdf", ".json")
-BEAM = 5
-MARGIN = 13  # where the values of a labelled line begin
+MAP, CORPUS = "Attention map", "Corpus report"  # panels of the help
+LABEL_WIDTH = 13
+CORPUS_SUFFIXES = (".html", ".json")
+BLOCK_SENTENCES = 128  # sentences whose maps are in memory at once
+SELECTION_SENTENCES = 128  # sentences an attention map is selected on if the model comes without one
+RANKED_SENTENCES = 10  # of each ranking that are printed
 
 
-def explain(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The directory of a trained model.")],
-    text: Annotated[
-        str | None,
-        typer.Argument(metavar="TEXT", help="What to translate and explain; - or nothing: each line of stdin."),
-    ] = None,
-    output: Annotated[
-        Path | None,
-        typer.Option("--output", "-o", metavar="FILE", help="Write a page (.html), picture (.svg .png .pdf) or .json."),
-    ] = None,
-    target: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="Explain this translation instead of the model's own.")
-    ] = None,
-    kind: Annotated[str | None, typer.Option(help="cross, encoder or decoder attention.  [cross]")] = None,
-    layer: Annotated[int | None, typer.Option(min=0, help="This layer instead of the measured one, from 0.")] = None,
-    head: Annotated[int | None, typer.Option(min=0, help="This head of --layer, from 0.  [mean of all]")] = None,
-    rows: Annotated[str | None, typer.Option(help="What a row means: predicting or reading its word.")] = None,
-    measure: Annotated[str | None, typer.Option(help="weights, norms or rollout.")] = None,
-    subwords: Annotated[bool, typer.Option("--subwords", help="Show the pieces the model reads, not words.")] = False,
-    gold: Annotated[
-        str | None, typer.Option(metavar="LINKS", help='Right links, as "0-0 1p2"; with --corpus a file of them.')
-    ] = None,
-    gold_base: Annotated[
-        int | None, typer.Option(metavar="0|1", help="Whether --gold counts words from 0 or from 1; must be said.")
-    ] = None,
-    no_what_if: Annotated[
-        bool, typer.Option("--no-what-if", help="A page without what would have changed; quicker and smaller.")
-    ] = False,
-    corpus: Annotated[
-        Path | None, typer.Option(metavar="SRC", help="Rank the lines of a file by what seems to go wrong (.gz too).")
-    ] = None,
-    reference: Annotated[
-        Path | None, typer.Option(metavar="REF", help="With --corpus: right translations, line by line.")
-    ] = None,
-    limit: Annotated[int | None, typer.Option(min=1, help="With --corpus: only the first N lines.  [all]")] = None,
-    film: Annotated[
-        bool, typer.Option("--film", help="How one sentence was learnt, from a run trained with --film.")
-    ] = False,
-    beam: Annotated[
-        int | None, typer.Option(min=1, help=f"Hypotheses kept at each step; 1 is fastest.  [{BEAM}]")
-    ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of text.")] = False,
-    device: Annotated[str, typer.Option(help="auto, cpu, cuda, cuda:N or mps.")] = "auto",
-) -> None:
-    """Show where a model looked while it translated, which of it can be trusted, and what it left out.
-
-    softgaze explain runs/m30k "A dog runs."
-
-    softgaze explain runs/m30k "A dog runs." -o look.html
-
-    softgaze explain runs/m30k --corpus test.en --reference test.de -o corpus.html
-
-    softgaze explain runs/m30k --film -o film.html
-
-    Shown is the map that was measured to be this model's best, unless --kind, --layer, --head, --rows or --measure ask
-    for another. Honesty says how far the map agrees with what really mattered: how much less likely each word becomes
-    when a source word is left out. A page is one file that works without a network.
-    """
-    from softgaze.cli.corpus import explain_corpus
-
-    single = {"TEXT": text, "--target": target, "--kind": kind, "--layer": layer, "--head": head, "--rows": rows}
-    single |= {"--measure": measure, "--subwords": subwords or None, "--no-what-if": no_what_if or None}
-    many = {"--reference": reference, "--limit": limit}
-    if film:
-        others = {"--gold": gold, "--gold-base": gold_base, "--beam": beam, "--json": as_json or None}
-        refuse("--film", {**single, **many, **others, "--corpus": corpus})
-        explain_film(model, output)
-    elif corpus is not None:
-        refuse("--corpus", single)
-        files = corpus, reference, gold
-        explain_corpus(model, *files, gold_base, output, limit, beam=beam or BEAM, device=device, json=as_json)
-    else:
-        refuse("a single TEXT; add --corpus SRC", many)
-        refuse_idle(output, target, no_what_if, beam)
-        asked = Asked(output, target, parse_gold(gold, gold_base), changes(kind, layer, head, rows, measure, subwords))
-        explain_texts(model, lines_of(text), asked, not no_what_if, as_json, beam=beam or BEAM, device=device)
-
-
-def refuse(what: str, others: dict[str, Any]) -> None:
-    """Options that have no meaning together are a mistake, not a thing to ignore."""
-    from softgaze.errors import UsageError
-
-    for name, value in others.items():
-        if value is not None:
-            raise UsageError(f"{name} has no meaning with {what}")
-
-
-def refuse_idle(output: Path | None, target: str | None, no_what_if: bool, beam: int | None) -> None:
-    """Options that would change nothing of what is asked for."""
-    if target is not None:
-        refuse("--target, for which nothing is searched", {"--beam": beam})
-    if output is None or output.suffix.lower() != ".html":
-        refuse(f"{output or 'the screen'}; only a page (-o look.html) asks", {"--no-what-if": no_what_if or None})
-
-
-# --- what is asked ----------------------------------------------------------------------------------------------
-
-
-class Asked(NamedTuple):
+class Request(NamedTuple):
     """What to do with each text."""
 
     output: Path | None
     target: str | None
     gold: "Alignment | None"
-    changes: dict[str, Any]  # of the map that was measured
+    view: dict[str, Any]  # fields that differ from the selected map
+    what_if: bool
+    as_json: bool
+    search: "SearchOptions"
 
 
-def changes(
-    kind: str | None, layer: int | None, head: int | None, rows: str | None, measure: str | None, subwords: bool
+def explain(
+    model: opt.Model,
+    text: Annotated[
+        str | None, typer.Argument(metavar="TEXT", help="Text to translate and explain; -: each line of stdin.")
+    ] = None,
+    output: opt.Figure = None,
+    target: Annotated[
+        str | None, option("Explain this translation instead of the model's own.", metavar="TEXT")
+    ] = None,
+    gold: Annotated[
+        str | None, option('Gold alignment, such as "0-0 1p2"; with --corpus a file.', metavar="LINKS")
+    ] = None,
+    gold_base: opt.GoldBase = None,
+    no_what_if: Annotated[bool, flag("Leave out the what-if results: a smaller page, sooner.", "--no-what-if")] = False,
+    attention_history: Annotated[
+        bool, flag("Show how one sentence was learnt (train --attention-history).", "--attention-history")
+    ] = False,
+    as_json: opt.Json = False,
+    device: opt.Device = "auto",
+    kind: Annotated[opt.AttentionKind | None, choice("Which attention.", default="cross", panel=MAP)] = None,
+    layer: Annotated[int | None, option("Layer, from 0.", default="selected", panel=MAP, min=0)] = None,
+    head: Annotated[int | None, option("Head of --layer, from 0.", default="mean", panel=MAP, min=0)] = None,
+    rows: Annotated[
+        opt.RowMeaning | None, choice("Step a row shows: predicting or reading its word.", panel=MAP)
+    ] = None,
+    measure: Annotated[opt.MapMeasure | None, choice("Values of the map.", panel=MAP)] = None,
+    subwords: Annotated[bool, flag("Show subwords instead of words.", "--subwords", panel=MAP)] = False,
+    corpus: Annotated[
+        Path | None, option("Rank the sentences of a file by likely errors.", metavar="SRC", panel=CORPUS)
+    ] = None,
+    reference: Annotated[Path | None, option("Reference translations of SRC.", metavar="REF", panel=CORPUS)] = None,
+    limit: Annotated[int | None, option("Only the first N lines.", default="all", panel=CORPUS, min=1)] = None,
+    beam_size: opt.BeamSize = None,
+) -> None:
+    """Show the attention of a translation.
+
+    softgaze explain runs/m30k "A dog runs."
+    softgaze explain runs/m30k "A dog runs." -o attention.html
+    softgaze explain runs/m30k --corpus test.en -o corpus.html
+    softgaze explain runs/m30k --attention-history -o history.html
+
+    Shows the attention map selected for this model by measurement, unless
+    the options of the attention map choose another. Faithfulness is the
+    agreement of the map with occlusion: how much less likely each word
+    becomes when a source word is removed. A page is one file that works
+    offline.
+    """
+    from softgaze.explain import Alignment
+
+    map_options = {"--kind": kind, "--layer": layer, "--head": head, "--rows": rows, "--measure": measure}
+    text_options = {"TEXT": text, "--target": target, **map_options, "--subwords": subwords, "--no-what-if": no_what_if}
+    corpus_options = {"--reference": reference, "--limit": limit}
+    if attention_history:
+        others = {"--gold": gold, "--gold-base": gold_base, "--beam-size": beam_size, "--json": as_json}
+        opt.reject_options("with --attention-history", {**text_options, **corpus_options, **others, "--corpus": corpus})
+        write_history_page(model, output)
+        return
+    search = opt.search_options(beam_size=beam_size)
+    if corpus is not None:
+        opt.reject_options("with --corpus", text_options)
+        check_output_path(output, CORPUS_SUFFIXES)
+        lines, total = read_corpus(corpus, reference, Path(gold) if gold is not None else None, gold_base, limit)
+        explain_corpus(model, corpus, lines, total, output, as_json, search, device)
+        return
+    opt.reject_options("without --corpus SRC", corpus_options)
+    if target is not None:
+        opt.reject_options("with --target, which needs no search", {"--beam-size": beam_size})
+    if output is None or output.suffix.lower() != ".html":
+        opt.reject_options("without a page (-o attention.html)", {"--no-what-if": no_what_if})
+    view = view_changes(kind, layer, head, rows, measure, subwords)
+    first_index = opt.check_gold_base(gold, gold_base, "LINKS")
+    links = None if gold is None or first_index is None else Alignment.parse(gold, first_index)
+    request = Request(output, target, links, view, not no_what_if, as_json, search)
+    explain_texts(model, read_texts(text), request, device)
+
+
+# --- one text
+
+
+def view_changes(
+    kind: opt.AttentionKind | None,
+    layer: int | None,
+    head: int | None,
+    rows: opt.RowMeaning | None,
+    measure: opt.MapMeasure | None,
+    subwords: bool,
 ) -> dict[str, Any]:
-    """The view that is asked for, where it is not the measured one."""
-    from softgaze.errors import UsageError
-    from softgaze.gaze.view import View
-
+    """Return the fields in which the requested map differs from the selected one."""
     if head is not None and layer is None:
-        raise UsageError(f"--head {head} of which layer? give --layer too")
+        raise UsageError(f"--head {head} needs --layer")
     if measure == "rollout" and layer is not None:
-        raise UsageError("--measure rollout follows the weights through all layers; leave out --layer and --head")
-    asked: dict[str, Any] = {"kind": kind, "rows": rows, "measure": measure}
-    asked = {name: value for name, value in asked.items() if value is not None}
+        raise UsageError("--measure rollout combines all layers; leave out --layer and --head")
+    choices = {"kind": kind, "rows": rows, "measure": measure}
+    view: dict[str, Any] = {name: value for name, value in choices.items() if value is not None}
     if layer is not None or measure == "rollout" or kind not in (None, "cross"):
-        asked |= {"layer": layer, "head": head}  # layers and heads of another kind are others
-    if subwords:
-        asked["unit"] = "subwords"
-    View(**asked)  # names that do not exist are refused before a model is loaded
-    return asked
+        view |= {"layer": layer, "head": head}  # the selected layer and head belong to another kind of attention
+    return {**view, "unit": "subwords"} if subwords else view
 
 
-def parse_gold(links: str | None, base: int | None) -> "Alignment | None":
-    """Right links of one sentence pair, counted from where the user says."""
-    from softgaze.cli.align import gold_base_of
-    from softgaze.gaze import Alignment
-
-    counted_from = gold_base_of(links, base, "LINKS")
-    return None if links is None or counted_from is None else Alignment.parse(links, counted_from)
-
-
-def lines_of(text: str | None) -> list[str]:
-    """The texts to explain: an argument, or the lines of stdin."""
-    from softgaze.cli.translate import typed_text
+def read_texts(text: str | None) -> list[str]:
+    """Return the argument, or the non-empty lines of stdin."""
     from softgaze.data.corpus import stream_lines
-    from softgaze.errors import UsageError
 
     if text is not None and text != "-":
-        lines = [" ".join(typed_text(text).split())]
+        texts = [" ".join(opt.check_text(text).split())]
     elif text is None and sys.stdin.isatty():
-        raise UsageError('what shall be explained? give a TEXT, such as "A dog runs.", or --corpus SRC')
+        raise UsageError('no text: give TEXT, such as "A dog runs.", or --corpus SRC')
     else:
-        lines = list(filter(str.strip, stream_lines(sys.stdin.buffer, Path("stdin"))))
-    if not any(map(str.strip, lines)):
-        raise UsageError("the text is empty, so there is nothing to look at")
-    return lines
+        texts = list(filter(str.strip, stream_lines(sys.stdin.buffer, Path("stdin"))))
+    if not any(map(str.strip, texts)):
+        raise UsageError("the text is empty, so there is nothing to explain")
+    return texts
 
 
-def check_output(path: Path | None, texts: int, endings: Sequence[str] = ENDINGS) -> None:
-    """What cannot be written is said before a model is loaded."""
-    import os
-
-    from softgaze.errors import ResourceError, UsageError
-
-    if path is None:
-        return
-    if path.is_dir():
-        raise UsageError(f"{path} is a directory; name a file, such as {path / ('look' + endings[0])}")
-    if path.suffix.lower() not in endings:
-        raise UsageError(f"{path}: what kind of file is this? its name must end in {', '.join(endings)}")
-    if texts > 1:
-        raise UsageError(f"{path} can hold one text, and {texts} were given; for many: --corpus FILE -o corpus.html")
-    if not path.resolve().parent.is_dir():
-        raise ResourceError(f"{path}: cannot be written: there is no directory {path.parent}")
-    if not os.access(path.resolve().parent, os.W_OK):
-        raise ResourceError(f"{path}: cannot be written: the directory {path.parent} is read-only for you")
-
-
-# --- one text after the other -----------------------------------------------------------------------------------
-
-
-def explain_texts(
-    model: Path, texts: list[str], asked: Asked, what_if: bool, as_json: bool, *, beam: int, device: str
-) -> None:
-    """Each text as a file, or on the screen."""
-    from softgaze.errors import UsageError
-
-    check_output(asked.output, len(texts))
-    if asked.target is not None and len(texts) > 1:
-        raise UsageError(f"--target is the translation of one text, and {len(texts)} were given")
-    translator = looking(model, device)
-    what_if = what_if and translator.can_look_elsewhere  # an exported model only says where it looked
-    for number, text in enumerate(texts):
-        found = translator.translate(text, beam=beam) if asked.target is None else translator.given(text, asked.target)
-        attention = view_of(found, asked)
-        check_gold(asked.gold, attention)
-        if asked.output is not None:
-            write(asked.output, found, attention, asked.gold, what_if)
-        if as_json or asked.output is None:
-            show = as_record if as_json else as_text
-            typer.echo("\n" * (number > 0 and not as_json) + show(found, attention, asked))
-    if asked.output is not None and not as_json:
-        typer.echo(f"wrote {asked.output} ({asked.output.stat().st_size / 1000:,.0f} kB)", err=True)
+def explain_texts(model: Path, texts: list[str], request: Request, device: str) -> None:
+    """Explain each text in a file or on the screen."""
+    output = request.output
+    check_output_path(output)
+    if len(texts) > 1 and (output is not None or request.target is not None):
+        option = output if output is not None else "--target"
+        raise UsageError(f"{option} is for one text, got {len(texts)}; for many: --corpus FILE -o corpus.html")
+    translator = opt.load_attentive(model, device)
+    what_if = request.what_if and translator.supports_interventions  # an exported model records attention, no more
+    for index, text in enumerate(texts):
+        if request.target is None:
+            translation = translator.translate(text, request.search)
+        else:
+            translation = translator.score(text, request.target)
+        attention = requested_map(translation, request)
+        if output is not None:
+            write_map(output, translation, attention, request.gold, what_if)
+        if request.as_json:
+            typer.echo(explanation_json(translation, attention, request))
+        elif output is None:
+            typer.echo("\n" * (index > 0) + explanation_text(translation, attention, request))
+    if output is not None and not request.as_json:
+        report_written(output)
 
 
-def looking(model: Path, device: str) -> "Translator":
-    """A model that has attention."""
-    from softgaze.errors import UsageError
-    from softgaze.translator import load
+def requested_map(translation: "Translation", request: Request) -> "Attention":
+    """Return the map to show; raise if it does not exist or if the gold alignment does not fit it."""
+    from softgaze.explain.alignment import Alignment, check_bounds
 
-    translator = load(model, device)
-    if not translator.aligner().forward.can_look:
-        arch = translator.bundle.description.arch
-        raise UsageError(f"{model}: a model of arch {arch} has no attention, so there is nothing to show of it")
-    return translator
-
-
-def view_of(found: "Translation", asked: Asked) -> "Attention":
-    """The map to show."""
-    from softgaze.errors import UsageError
-
-    attention = found.attention
-    if attention is None or not found.text:
-        raise UsageError(f"nothing was written for {found.source!r}, so nothing was looked at")
+    attention = translation.attention
+    if attention is None or not translation.text:
+        raise UsageError(f"the translation of {translation.source!r} is empty, so it has no attention")
     try:
-        return attention.seen(**asked.changes) if asked.changes else attention
+        attention = attention.with_view(**request.view) if request.view else attention
     except ValueError as error:
-        raise UsageError(f"there is no such map: {error}") from error
-
-
-def check_gold(gold: "Alignment | None", attention: "Attention") -> None:
-    """Links beyond the sentence come from another pair, or from the wrong base; one text with itself has none."""
-    from softgaze.errors import UsageError
-    from softgaze.gaze.alignment import Alignment, check_inside
-
-    if gold is not None and attention.view.kind != "cross":
-        raise UsageError(
-            f"--gold links source and translation, and --kind {attention.view.kind} shows only one of them"
-        )
+        raise UsageError(f"no such attention map: {error}") from error
+    if request.gold is not None and attention.view.kind != "cross":
+        raise UsageError(f"--gold aligns source and translation; --kind {attention.view.kind} shows only one of them")
     sizes = len(attention.recording.source.words), len(attention.recording.target.words)
-    check_inside(gold or Alignment(), sizes, "--gold", "is --gold-base right for these links?")
+    check_bounds(request.gold or Alignment(), sizes, "--gold", "is --gold-base right for these links?")
+    return attention
 
 
-# --- as a file --------------------------------------------------------------------------------------------------
+def write_map(
+    path: Path, translation: "Translation", attention: "Attention", gold: "Alignment | None", what_if: bool
+) -> None:
+    """Write the map in the format of the file's suffix."""
+    from softgaze.atomic_io import write_text
+    from softgaze.explain.render.pages import attention_page
 
-
-def write(path: Path, found: "Translation", attention: "Attention", gold: "Alignment | None", what_if: bool) -> None:
-    """In the form its ending asks for; nothing half-written is left."""
-    from softgaze.files import write_text
-
-    ending = path.suffix.lower()
-    if ending == ".html":
-        write_text(path, html_of(found, attention, gold, what_if))
-    elif ending == ".json":
+    suffix = path.suffix.lower()
+    if suffix == ".json":
         write_text(path, attention.to_json() + "\n")
-    else:
+    elif suffix != ".html":
         attention.plot(gold).save(path)
+    elif attention.grid is not None:  # pages of images have no what-ifs
+        write_text(path, attention.to_html())
+    else:
+        results = translation.explanation.counterfactuals(attention) if what_if else ()
+        write_text(path, attention_page(attention, gold=gold, occlusion=translation.occlusion, counterfactuals=results))
 
 
-def html_of(found: "Translation", attention: "Attention", gold: "Alignment | None", what_if: bool) -> str:
-    """The page, with answers to what would have changed."""
-    from softgaze.gaze.answers import answers
-    from softgaze.gaze.page import page
+def explanation_text(translation: "Translation", attention: "Attention", request: Request) -> str:
+    """Return source, translation, heat map and metrics, free of terminal control characters."""
+    from softgaze.explain.render.text_layout import clean
+    from softgaze.explain.verbalize import summarize
 
-    if attention.grid is not None:  # a photo is seen, not asked what if
-        return attention.to_html()
-    return page(attention, gold=gold, influence=found.influence, answers=answers(found, attention) if what_if else ())
-
-
-# --- on the screen ----------------------------------------------------------------------------------------------
-
-
-def as_text(found: "Translation", attention: "Attention", asked: Asked) -> str:
-    """Source, translation, heat map, and what they come to; no word of them does anything to a terminal."""
-    from softgaze.gaze.lettering import clean
-    from softgaze.gaze.plain import plain
-
+    label = "given" if request.target else "translation"
     texts = [
-        f"{'source':<{MARGIN}}{clean(found.source)}",
-        f"{'given' if asked.target else 'translation':<{MARGIN}}{clean(found.text)}",
+        f"{'source':<{LABEL_WIDTH}}{clean(translation.source)}",
+        f"{label:<{LABEL_WIDTH}}{clean(translation.text)}",
     ]
-    numbers = [labelled(name, clean(value)) for name, value in facts(found, attention, asked.gold).items()]
-    return "\n".join([*texts, "", str(attention), "", clean(plain(attention)), "", *numbers])
+    width = max(shutil.get_terminal_size().columns - 1, 2 * LABEL_WIDTH) - LABEL_WIDTH
+    metrics = []
+    for name, value in metric_texts(translation, attention, request.gold).items():
+        lines = textwrap.wrap(clean(value), width, break_long_words=False, break_on_hyphens=False)
+        metrics.append(f"{name:<{LABEL_WIDTH}}" + f"\n{'':{LABEL_WIDTH}}".join(lines))
+    return "\n".join([*texts, "", str(attention), "", clean(summarize(attention)), "", *metrics])
 
 
-def labelled(name: str, value: str) -> str:
-    """A line with its name before it; what does not fit goes on below it."""
-    import shutil
-    import textwrap
+def metric_texts(translation: "Translation", attention: "Attention", gold: "Alignment | None") -> dict[str, str]:
+    """Return each metric of the map in words."""
+    from softgaze.explain.alignment import count_corpus
+    from softgaze.explain.corpus_report import omitted_words, source_needs
+    from softgaze.explain.occlusion import faithfulness
+    from softgaze.explain.verbalize import (
+        describe_coverage,
+        describe_entropy,
+        describe_faithfulness,
+        describe_sink,
+        list_words,
+    )
 
-    width = max(shutil.get_terminal_size().columns - 1, 2 * MARGIN)
-    lines = textwrap.wrap(value, width - MARGIN, break_long_words=False, break_on_hyphens=False)
-    return f"{name:<{MARGIN}}" + f"\n{'':{MARGIN}}".join(lines)
-
-
-def facts(found: "Translation", attention: "Attention", gold: "Alignment | None") -> dict[str, str]:
-    """How far the map can be trusted, and its numbers, each in words."""
-    from softgaze.gaze.corpus import needs
-    from softgaze.gaze.honesty import honesty
-    from softgaze.gaze.plain import coverage_in_words, entropy_in_words, honesty_in_words, sink_in_words
-
-    told: dict[str, str] = {}
+    texts: dict[str, str] = {}
     if attention.view.kind == "cross":
-        influence = found.influence_and_end
-        told["honesty"] = honesty_in_words(honesty(attention, influence[:-1]))
-        told |= unsaid_in_words(attention.recording.source.words, needs(influence))
-    told |= {
-        "entropy": entropy_in_words(attention),
-        "coverage": coverage_in_words(attention),
-        "sink": sink_in_words(attention),
-    }
+        occlusion = translation.explanation.occlusion_with_eos
+        texts["faithfulness"] = describe_faithfulness(faithfulness(attention, occlusion[:-1]))
+        need, words = source_needs(occlusion), attention.recording.source.words
+        if omitted := omitted_words(need):
+            names = list_words([words[position] for position in omitted])
+            texts["omitted"] = f"{names} (without, the translation is {-min(need):.1f} nats likelier)"
+    texts["entropy"] = describe_entropy(attention)
+    texts["coverage"] = describe_coverage(attention)
+    texts["sink"] = describe_sink(attention)
     if gold is not None:
-        told["gold"] = gold_in_words(attention, gold)
-    return told
+        counts = count_corpus([attention.alignment()], [gold])
+        texts["gold"] = f"AER {counts.aer:.0%}: {counts.allowed} of {counts.links} links are correct"
+    return texts
 
 
-def unsaid_in_words(words: Sequence[str], needed: Sequence[float]) -> dict[str, str]:
-    """Source words that the translation seems to leave out, if there are any."""
-    from softgaze.gaze.corpus import unsaid
-    from softgaze.gaze.plain import listed
+def explanation_json(translation: "Translation", attention: "Attention", request: Request) -> str:
+    """Return the numbers of the map as a JSON line; all layers and heads are in `-o attention.json`."""
+    from softgaze.explain.alignment import count_corpus
+    from softgaze.explain.corpus_report import omitted_words, source_needs
+    from softgaze.explain.occlusion import faithfulness
+    from softgaze.explain.verbalize import summarize
 
-    places = unsaid(needed)
-    if not places:
-        return {}
-    most = -min(needed)
-    return {
-        "unsaid": f"{listed([words[place] for place in places])} (without, the translation is {most:.1f} nats likelier)"
-    }
-
-
-def gold_in_words(attention: "Attention", gold: "Alignment") -> str:
-    """How far the links of the map are right."""
-    from softgaze.gaze.alignment import agreement
-
-    counts = agreement([attention.alignment()], [gold])
-    return f"error rate {100 * counts.aer:.0f} %: {counts.allowed} of {counts.links} links are right"
-
-
-def as_record(found: "Translation", attention: "Attention", asked: Asked) -> str:
-    """One line of JSON: the numbers of what is shown. All layers and heads are in `-o look.json`."""
-    import json
-    import math
-
-    from softgaze.gaze.alignment import agreement
-    from softgaze.gaze.corpus import needs, unsaid
-    from softgaze.gaze.honesty import honesty
-    from softgaze.gaze.lettering import escaped
-    from softgaze.gaze.plain import plain
-
-    influence, words = found.influence_and_end, attention.recording.source.words
-    value = honesty(attention, influence[:-1]) if attention.view.kind == "cross" else math.nan
-    record = {
-        "source": found.source,
-        "text": found.text,
-        "score": found.score,
-        "given": asked.target is not None,
-        "shows": attention.shows,
-        "plain": plain(attention),
-        "honesty": None if math.isnan(value) else round(value, 4),
-        "unsaid": [words[place] for place in unsaid(needs(influence))],
-        "sink": round(attention.sink, 4),
-        "rows": attention.target,
-        "columns": attention.source,
-        "weights": attention.weights.round(4).tolist(),
-        "entropy": attention.entropy().round(4).tolist(),
-        "coverage": attention.coverage().round(4).tolist(),
-        "alignment": str(attention.alignment()) if attention.view.kind == "cross" else None,
-        "aer": round(agreement([attention.alignment()], [asked.gold]).aer, 4) if asked.gold is not None else None,
-    }
-    return escaped(json.dumps(record, ensure_ascii=False))
+    occlusion, words = translation.explanation.occlusion_with_eos, attention.recording.source.words
+    is_cross = attention.view.kind == "cross"
+    agreement = faithfulness(attention, occlusion[:-1]) if is_cross else math.nan
+    aer = None if request.gold is None else round(count_corpus([attention.alignment()], [request.gold]).aer, 4)
+    return json_line(
+        {
+            "source": translation.source,
+            "text": translation.text,
+            "score": translation.score,
+            "given": request.target is not None,
+            "shows": attention.description,
+            "plain": summarize(attention),
+            "faithfulness": None if math.isnan(agreement) else round(agreement, 4),
+            "omitted": [words[position] for position in omitted_words(source_needs(occlusion))],
+            "sink": round(attention.sink, 4),
+            "rows": attention.target,
+            "columns": attention.source,
+            "weights": attention.weights.round(4).tolist(),
+            "entropy": attention.entropy().round(4).tolist(),
+            "coverage": attention.coverage().round(4).tolist(),
+            "alignment": str(attention.alignment()) if is_cross else None,
+            "aer": aer,
+        }
+    )
 
 
-# --- a film -----------------------------------------------------------------------------------------------------
-
-
-def explain_film(run: Path, output: Path | None) -> None:
-    """How the attention of one sentence came to be, as a page; the training may still be going on."""
-    from softgaze.errors import UsageError
-    from softgaze.files import write_text
-    from softgaze.gaze.film_page import page_of_run
+def write_history_page(run: Path, output: Path | None) -> None:
+    """Write a page of how the attention of one sentence developed; the training may still be running."""
+    from softgaze.atomic_io import write_text
+    from softgaze.explain.render.pages import run_history_page
 
     if output is None:
-        raise UsageError("a film is watched in a browser; say where it goes: -o film.html")
-    check_output(output, 1, (".html",))
-    write_text(output, page_of_run(run))
-    typer.echo(f"wrote {output} ({output.stat().st_size / 1000:,.0f} kB)", err=True)
+        raise UsageError("--attention-history needs a page: -o history.html")
+    check_output_path(output, (".html",))
+    write_text(output, run_history_page(run))
+    report_written(output)
+
+
+# --- a corpus
+
+
+class CorpusLine(NamedTuple):
+    """A source sentence with its reference and gold alignment, if given."""
+
+    source: str
+    reference: str | None
+    gold: "Alignment | None"
+
+
+def read_corpus(
+    corpus: Path, reference: Path | None, gold: Path | None, base: opt.IndexBase | None, limit: int | None
+) -> tuple[Iterator[CorpusLine], int | None]:
+    """Return the lines of the files in parallel, and their number if it is known."""
+    from softgaze.data.corpus import count_lines, read_lines, read_pairs
+
+    alignments = opt.read_gold(gold, base)
+    if alignments is not None and reference is None:
+        raise UsageError("--gold aligns the words of reference translations; give them with --reference REF")
+    total = count_lines(corpus) if corpus.is_file() else None
+    opt.check_gold_lines(alignments, gold, corpus, total)
+    if reference:
+        pairs: Iterator[Any] = opt.check_gold_links(read_pairs(corpus, reference), alignments, gold)
+    else:
+        pairs = ((line, None) for line in read_lines(corpus))
+    links = iter(alignments) if alignments is not None else None
+    lines = (CorpusLine(source, target, next(links) if links else None) for source, target in pairs)
+    first = list(islice(lines, 1))  # an unreadable file is reported before a model is loaded
+    return islice(chain(first, lines), limit), min(total, limit) if total and limit else total
+
+
+def explain_corpus(
+    model: Path,
+    corpus: Path,
+    lines: Iterator[CorpusLine],
+    total: int | None,
+    output: Path | None,
+    as_json: bool,
+    search: "SearchOptions",
+    device: str,
+) -> None:
+    """Rank the sentences of a corpus by omitted or repeated words and by doubtful attention."""
+    from softgaze.explain.corpus_report import report_corpus
+
+    translator = opt.load_attentive(model, device)
+    first = list(islice(lines, SELECTION_SENTENCES))
+    translator = translator.with_selected_map(selection_pairs(translator, first, search))
+    with progress(total) as advance:
+
+        def analyses() -> "Iterator[SentenceReport | None]":
+            start = 1
+            for block in opt.blocks(chain(first, lines), BLOCK_SENTENCES):
+                yield from analyze_block(translator, block, start, search)
+                start += len(block)
+                advance(len(block))
+
+        result = report_corpus(analyses())
+    example = translator.translate("a").attention
+    shows = example.words().description if example is not None else ""
+    facts = {"model": str(model), "corpus": str(corpus), "beam_size": search.beam_size, "shows": shows}
+    show_corpus(result, facts, output, as_json)
+
+
+def selection_pairs(
+    translator: "Translator", lines: list[CorpusLine], search: "SearchOptions"
+) -> Iterator[tuple[str, str]]:
+    """Yield sentences with their references or translations; translates only if a pair is requested."""
+    if all(line.reference is not None for line in lines):
+        yield from ((line.source, line.reference or "") for line in lines)
+    else:
+        translations = translator.translate([line.source for line in lines], search)
+        yield from ((translation.source, translation.text) for translation in translations)
+
+
+def analyze_block(
+    translator: "Translator", block: list[CorpusLine], start: int, search: "SearchOptions"
+) -> "Iterator[SentenceReport | None]":
+    """Yield the numbers of each line; None for a line without attention."""
+    from softgaze.explain.corpus_report import report_sentence
+    from softgaze.metrics import sentence_scores
+
+    language = translator.bundle.description.target_language
+    translations = translator.translate([line.source for line in block], search)
+    maps, occlusions = translator.attentions(translations), translator.occlusions(translations)
+    alignments: list[Alignment] = []
+    if block[0].gold is not None:
+        alignments = translator.aligner().align([(line.source, line.reference or "") for line in block])
+    for index, (line, translation) in enumerate(zip(block, translations, strict=True)):
+        attention = maps[index]
+        if attention is None:
+            yield None
+            continue
+        yield report_sentence(
+            start + index,
+            attention,
+            occlusions[index],
+            reference=line.reference,
+            scores=sentence_scores(translation.text, line.reference, language=language) if line.reference else None,
+            links=(alignments[index], line.gold) if line.gold is not None else None,
+        )
+
+
+def show_corpus(result: "CorpusReport", facts: dict[str, Any], output: Path | None, as_json: bool) -> None:
+    """Print the corpus report, or write it as a page or JSON."""
+    from softgaze.atomic_io import write_text
+    from softgaze.explain.render.pages import corpus_page
+
+    if output is None and not as_json:
+        typer.echo(corpus_text(result, facts))
+        return
+    line = json_line({**facts, **result.summary(), "reports": [entry.to_dict() for entry in result.kept()]})
+    if as_json:
+        typer.echo(line)
+    if output is not None:
+        write_text(output, line + "\n" if output.suffix.lower() == ".json" else corpus_page(result, facts))
+        warn(corpus_headline(result))
+        report_written(output)
+
+
+def corpus_headline(result: "CorpusReport") -> str:
+    summary = result.summary()
+    parts = [count_of(summary["sentences"], "sentence"), count_of(summary["words"]["all"], "word")]
+    parts += [f"{count:,} {name}" for name, count in summary["words"].items() if name != "all"]
+    parts += [f"AER {summary['aer']:.1%}"] if summary["aer"] is not None else []
+    parts += [f"{count_of(summary['empty'], 'line')} without attention"] if summary["empty"] else []
+    return ", ".join(parts)
+
+
+def corpus_text(result: "CorpusReport", facts: dict[str, Any]) -> str:
+    """Return the first sentences of each ranking."""
+    from softgaze.explain.corpus_report import RANKINGS
+
+    parts = [corpus_headline(result), f"map: {facts['shows']}"]
+    for name, ranking in RANKINGS.items():
+        worst, count = result.worst(name, RANKED_SENTENCES), result.summary()["rankings"][name]
+        if worst:
+            title = f"{ranking.title} ({count:,} of {result.sentences:,} sentences): {ranking.explained}"
+            parts.append("\n".join([title, *(line for entry in worst for line in ranking_lines(name, entry))]))
+    return "\n\n".join(parts)
+
+
+def ranking_lines(name: str, entry: "SentenceReport") -> list[str]:
+    """Return one sentence of a ranking, with the words it is about in brackets."""
+    from softgaze.explain.render.text_layout import clean
+
+    value = {
+        "uncovered": count_of(len(entry.uncovered), "word"),
+        "omitted": f"{entry.misfit:.1f} nats",
+        "repetition": f"{entry.repetition:.0%}",
+        "faithfulness": f"{entry.faithfulness:.2f}" if entry.faithfulness is not None else "",
+        "aer": f"{entry.aer:.0%}" if entry.aer is not None else "",
+        "chrf": f"{entry.scores.get('chrf', 0):.0f}",
+    }[name]
+    in_source = {"uncovered": entry.uncovered, "omitted": entry.omitted}.get(name, ())
+    in_output = {"repetition": entry.repeated, "chrf": entry.different}.get(name, ())
+    source, output = bracketed(entry.source, in_source), bracketed(entry.output, in_output)
+    return [f"  {entry.line:>6,}  {value:>9}  {clean(source)}", f"  {'':>6}  {'':>9}  → {clean(output)}"]
+
+
+def bracketed(words: Sequence[str], positions: Sequence[int]) -> str:
+    """Join the words, those at `positions` in brackets."""
+    return " ".join(f"[{word}]" if position in positions else word for position, word in enumerate(words))

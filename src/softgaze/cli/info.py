@@ -1,122 +1,108 @@
-"""`softgaze info`: what a model directory holds. Reads it without torch; every file is checked on the way."""
+"""`softgaze info`: the contents of a model directory, read without torch."""
 
 from collections.abc import Iterator
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from math import prod
+from typing import TYPE_CHECKING, Any
 
 import typer
+
+from softgaze.cli import _options as opt
+from softgaze.cli._output import print_json, table_text
 
 if TYPE_CHECKING:
     from softgaze.bundle import Bundle
 
 
 def info(
-    model: Annotated[Path, typer.Argument(metavar="MODEL", help="The directory of a trained model.")],
-    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object instead of text.")] = False,
+    model: opt.Model,
+    as_json: opt.Json = False,
 ) -> None:
-    """Show what a model is: languages, architecture, parameters, how it was trained, scores, files and their sha256.
+    """Show what a model directory contains.
 
     softgaze info runs/m30k
 
-    Every file is compared with its sha256 on the way; a file that was cut or changed is named, with exit code 3.
+    Languages, architecture, parameters, training, scores and files. Every
+    file is checked against its sha256; a damaged file is an error with exit
+    code 3.
     """
-    import json
-
     from softgaze.bundle import Bundle
 
     bundle = Bundle.open(model)
     if as_json:
-        typer.echo(json.dumps(as_record(bundle), ensure_ascii=False, indent=2))
+        print_json(
+            {
+                "path": str(bundle.path),
+                **vars(bundle.description),
+                "parameters": parameter_count(bundle),
+                "vocabulary": vocabulary_sizes(bundle),
+                "engine": bundle.engine,
+                "facts": bundle.facts,
+                "files": bundle.files,
+            }
+        )
         return
-    typer.echo("\n".join(lines(bundle)))  # all of it, or the one line that says why not
-
-
-def as_record(bundle: "Bundle") -> dict[str, Any]:
-    """Everything that is known, for JSON."""
-    return {
-        "path": str(bundle.path),
-        **vars(bundle.description),
-        "parameters": parameters(bundle),
-        "vocabulary": vocabulary(bundle),
-        "engine": bundle.engine,
-        "facts": bundle.facts,
-        "files": bundle.files,
-    }
-
-
-def lines(bundle: "Bundle") -> Iterator[str]:
-    """Everything that is known, for people."""
-    about = bundle.description
-    yield str(bundle.path)
-    yield from table(
-        {
-            "languages": f"{about.source_language} → {about.target_language}",
-            "architecture": f"{about.arch}, {about.size}",
-            "options": about.options,
-            "parameters": parameters(bundle),
-            **reading(bundle),
-        }
-    )
+    parts = [f"{bundle.path}\n{table_text(fact_rows(model_facts(bundle)))}"]
     if bundle.engine["name"] != "torch":
-        yield from ("", "Exported")
-        yield from table(bundle.engine)
+        parts.append(f"Exported\n{table_text(fact_rows(bundle.engine))}")
     if bundle.facts:
-        yield from ("", "Training")
-        yield from table(bundle.facts)
-    yield from ("", "Files")
-    width = max(map(len, bundle.files))
-    for name, entry in bundle.files.items():
-        yield f"  {name:<{width}}  {entry['bytes']:>13,} bytes  sha256 {entry['sha256']}"
+        parts.append(f"Training\n{table_text(fact_rows(bundle.facts))}")
+    files = [(f"  {name}", f"{file['bytes']:,}", file["sha256"][:12]) for name, file in bundle.files.items()]
+    parts.append(f"Files\n{table_text(files, header=('', 'bytes', 'sha256'), numbers_from=1)}")
+    typer.echo("\n\n".join(parts))
 
 
-def reading(bundle: "Bundle") -> dict[str, str]:
-    """How sources are read, and how text is cut."""
-    sizes, read = vocabulary(bundle), bundle.tokenizers.source
-    if not read.spells:
-        return {"sources": read.describe(), "vocabulary": f"{sizes['target']:,} subwords"}
-    joint = "for both languages" if bundle.tokenizers.joint else f"source, {sizes['target']:,} target"
+def model_facts(bundle: "Bundle") -> dict[str, Any]:
+    about, sizes, processor = bundle.description, vocabulary_sizes(bundle), bundle.tokenizers.source
+    if not processor.is_text:
+        inputs = {"inputs": processor.describe(), "vocabulary": f"{sizes['target']:,} subwords"}
+    else:
+        shared = "shared by both languages" if bundle.tokenizers.joint else f"source, {sizes['target']:,} target"
+        inputs = {
+            "vocabulary": f"{sizes['source']:,} subwords {shared}",
+            "maximum length": f"{about.max_length:,} subwords; longer text is split",
+        }
     return {
-        "vocabulary": f"{sizes['source']:,} subwords {joint}",
-        "longest source": f"{bundle.description.max_length:,} subwords; longer text is split",
+        "languages": f"{about.source_language} → {about.target_language}",
+        "architecture": f"{about.arch}, {about.size}",
+        "options": about.options,
+        "parameters": parameter_count(bundle),
+        **inputs,
     }
 
 
-def parameters(bundle: "Bundle") -> int | None:
-    """Learned numbers, from the shapes in the weights' header; without torch's weights, what training counted."""
-    from math import prod
+def parameter_count(bundle: "Bundle") -> int | None:
+    """Return the number of parameters: from the header of the weights, or as counted in training."""
+    from importlib.util import find_spec
 
-    from softgaze.bundle import WEIGHTS
-    from softgaze.manifest import shapes
+    from softgaze.bundle import WEIGHTS, tensor_shapes
 
-    if not bundle.has_weights:
-        trained: int | None = bundle.facts.get("parameters")
-        return trained
-    return sum(map(prod, shapes(bundle.path / WEIGHTS).values()))
+    if not bundle.has_weights or find_spec("safetensors") is None:
+        counted: int | None = bundle.facts.get("parameters")
+        return counted
+    return sum(map(prod, tensor_shapes(bundle.path / WEIGHTS).values()))
 
 
-def vocabulary(bundle: "Bundle") -> dict[str, int]:
-    """Subwords of each side."""
+def vocabulary_sizes(bundle: "Bundle") -> dict[str, int]:
     return {"source": len(bundle.tokenizers.source), "target": len(bundle.tokenizers.target)}
 
 
-def table(facts: dict[str, Any], indent: str = "  ") -> Iterator[str]:
-    """A line for each fact, whatever they are; facts within facts are indented."""
-    shown = {name.replace("_", " "): value for name, value in facts.items() if value not in (None, {}, [], "")}
-    width = max(map(len, shown), default=0)
-    for name, value in shown.items():
-        if isinstance(value, dict):
-            yield f"{indent}{name}"
-            yield from table(value, f"{indent}  ")
-        else:
-            yield f"{indent}{name:<{width}}  {readable(value)}"
+def fact_rows(facts: dict[str, Any], indent: str = "  ") -> Iterator[tuple[str, str]]:
+    """Yield (name, value) for each fact that is not empty; nested facts are indented."""
+    for name, value in facts.items():
+        label = indent + name.replace("_", " ")
+        if isinstance(value, dict) and value:
+            yield label, ""
+            yield from fact_rows(value, f"{indent}  ")
+        elif value not in (None, {}, [], ""):
+            yield label, value_text(value)
 
 
-def readable(value: Any) -> str:
-    """One fact: thousands apart, four significant digits, lists in one line."""
+def value_text(value: Any) -> str:
+    """Return a fact as text, with thousands separators and four significant digits."""
     if isinstance(value, (list, tuple)):
-        return ", ".join(map(readable, value))
+        return ", ".join(map(value_text, value))
     if isinstance(value, dict):
-        return ", ".join(f"{name} {readable(each)}" for name, each in value.items())
+        return ", ".join(f"{name} {value_text(item)}" for name, item in value.items())
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, int):

@@ -1,4 +1,4 @@
-"""`softgaze serve`: models behind a web page and an HTTP API. Knows flags; the serving is `softgaze.serve`'s."""
+"""`softgaze serve`: models behind a web page and HTTP APIs."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -7,89 +7,81 @@ import typer
 
 from softgaze.serve.settings import Settings
 
+MAXIMUM = "Limits (maximum values)"
 
-def flag(text: str, name: str, **options: Any) -> Any:
-    """An option that is also an environment variable."""
-    return typer.Option(help=text, envvar=f"SOFTGAZE_{name}", **options)
+
+def setting(variable: str, text: str, panel: str | None = None, **rest: Any) -> Any:
+    """Return an option that is also an environment variable."""
+    return typer.Option(help=text, envvar=f"SOFTGAZE_{variable}", show_envvar=False, rich_help_panel=panel, **rest)
 
 
 def serve(
     models: Annotated[
         list[Path],
-        typer.Argument(metavar="MODEL…", envvar="SOFTGAZE_MODELS", help="Directories of models, trained or exported."),
+        typer.Argument(
+            metavar="MODEL", envvar="SOFTGAZE_MODELS", show_envvar=False, help="Model directories, trained or exported."
+        ),
     ],
-    host: Annotated[str, flag("Address to listen on; 0.0.0.0 is open to the network.", "HOST")] = Settings.host,
-    port: Annotated[int, flag("Port to listen on; 0 takes a free one.", "PORT", min=0, max=65535)] = Settings.port,
-    workers: Annotated[int, flag("Processes, each with its own copy of the models.", "WORKERS")] = Settings.workers,
+    host: Annotated[str, setting("HOST", "Address to listen on; 0.0.0.0: all interfaces.")] = Settings.host,
+    port: Annotated[int, setting("PORT", "Port to listen on; 0: any free port.", min=0, max=65535)] = Settings.port,
+    workers: Annotated[int, setting("WORKERS", "Processes; each loads all models.")] = Settings.workers,
     threads: Annotated[
-        int, flag("Batches at the same time in each process; 0: what suits the engine.", "THREADS")
+        int, setting("THREADS", "Concurrent batches per process; 0: set by the engine.")
     ] = Settings.threads,
-    device: Annotated[str, flag("auto, cpu, cuda, cuda:N or mps.", "DEVICE")] = Settings.device,
+    device: Annotated[str, setting("DEVICE", "auto, cpu, cuda, cuda:N or mps.")] = Settings.device,
     api_keys: Annotated[
-        Path | None, flag("Only who has a key of FILE (one a line) may ask.", "API_KEYS", metavar="FILE")
+        Path | None, setting("API_KEYS", "Require an API key listed in FILE (one per line).", metavar="FILE")
     ] = None,
     cors: Annotated[
-        list[str] | None, flag("A web site whose pages may ask, such as https://a.org; * is all.", "CORS")
+        list[str] | None, setting("CORS", "Origin whose pages may call the API, such as https://a.org; *: all.")
     ] = None,
-    beam: Annotated[int, flag("Hypotheses kept at each step where nobody asks for another.", "BEAM")] = Settings.beam,
-    max_body: Annotated[int, flag("Bytes of a request.", "MAX_BODY")] = Settings.max_body,
-    max_characters: Annotated[int, flag("Characters of a text.", "MAX_CHARACTERS")] = Settings.max_characters,
-    max_texts: Annotated[int, flag("Texts of a request.", "MAX_TEXTS")] = Settings.max_texts,
-    max_beam: Annotated[int, flag("The widest beam that may be asked for.", "MAX_BEAM")] = Settings.max_beam,
-    max_alternatives: Annotated[
-        int, flag("Alternatives that may be asked for.", "MAX_ALTERNATIVES")
-    ] = Settings.max_alternatives,
+    beam_size: Annotated[int, setting("BEAM_SIZE", "Default beam size.")] = Settings.beam_size,
+    max_body: Annotated[int, setting("MAX_BODY", "Request body, in bytes.", MAXIMUM)] = Settings.max_body,
+    max_characters: Annotated[
+        int, setting("MAX_CHARACTERS", "Length of a text, in characters.", MAXIMUM)
+    ] = Settings.max_characters,
+    max_texts: Annotated[int, setting("MAX_TEXTS", "Texts per request.", MAXIMUM)] = Settings.max_texts,
+    max_beam_size: Annotated[
+        int, setting("MAX_BEAM_SIZE", "Beam size of a request.", MAXIMUM)
+    ] = Settings.max_beam_size,
+    max_hypotheses: Annotated[
+        int, setting("MAX_HYPOTHESES", "Translations per text.", MAXIMUM)
+    ] = Settings.max_hypotheses,
     read_seconds: Annotated[
-        float, flag("Seconds in which a request must arrive.", "READ_SECONDS")
+        float, setting("READ_SECONDS", "Time to receive a request, in seconds.", MAXIMUM)
     ] = Settings.read_seconds,
     deadline: Annotated[
-        float, flag("Seconds that a text may wait for its turn; then 429.", "DEADLINE")
+        float, setting("DEADLINE", "Waiting time of a text in seconds; then 429.", MAXIMUM)
     ] = Settings.deadline,
-    window: Annotated[
-        float, flag("Milliseconds that a text waits for others to be translated with.", "WINDOW")
-    ] = Settings.window,
-    batch: Annotated[int, flag("Texts translated together; 1: each alone.", "BATCH")] = Settings.batch,
-    queue: Annotated[int, flag("Texts that may wait; beyond, 429.", "QUEUE")] = Settings.queue,
+    queue: Annotated[int, setting("QUEUE", "Number of waiting texts; above it 429.", MAXIMUM)] = Settings.queue,
     keep_files: Annotated[
-        float, flag("Minutes that a translated file can be fetched.", "KEEP_FILES")
+        float, setting("KEEP_FILES", "Lifetime of a translated file, in minutes.", MAXIMUM)
     ] = Settings.keep_files,
+    batch: Annotated[int, setting("BATCH", "Texts translated together.", MAXIMUM)] = Settings.batch,
+    window: Annotated[
+        float, setting("WINDOW", "Time a text waits for others to join its batch, in milliseconds.", MAXIMUM)
+    ] = Settings.window,
 ) -> None:
-    """Serve models: a web page, LibreTranslate's API, as much of DeepL's as its clients need, and one of our own.
+    """Serve models as a web page and HTTP API.
 
     softgaze serve runs/m30k
-
     softgaze serve runs/en-ko runs/ko-en --port 5000 --api-keys keys.txt
 
-    Open the address it prints in a browser; nothing is loaded from elsewhere. Programs that speak LibreTranslate are
-    given the same address. /docs tells of all else. Texts of many requests are translated together. On SIGTERM what was
-    accepted is answered first. Texts and keys are never logged.
+    Open the printed address in a browser. LibreTranslate clients use the
+    same address; the DeepL API and softgaze's own are described in /docs.
+    The page loads nothing from other servers. On SIGTERM the server first
+    finishes the accepted requests. Texts and keys are never logged.
+
+    Every option is also an environment variable: SOFTGAZE_MODELS,
+    SOFTGAZE_HOST, SOFTGAZE_MAX_BODY and so on.
     """
-    from softgaze.devices import need
+    given = locals()  # all parameters, which have the names of the settings
+    from softgaze.runtime import need
 
-    for package in ("fastapi", "uvicorn", "python_multipart"):
+    for package in ("fastapi", "uvicorn", "python_multipart", "jinja2", "babel"):
         need(package, "softgaze[serve]")
-    from softgaze.serve.running import serve as run
+    from softgaze.serve.server import serve as run
 
-    settings = Settings(
-        models=tuple(map(str, models)),
-        host=host,
-        port=port,
-        workers=workers,
-        threads=threads,
-        device=device,
-        api_keys=str(api_keys) if api_keys else None,
-        cors=tuple(cors or ()),
-        beam=beam,
-        max_body=max_body,
-        max_characters=max_characters,
-        max_texts=max_texts,
-        max_beam=max_beam,
-        max_alternatives=max_alternatives,
-        read_seconds=read_seconds,
-        deadline=deadline,
-        window=window,
-        batch=batch,
-        queue=queue,
-        keep_files=keep_files,
-    )
-    run(settings, lambda line: typer.echo(line))
+    given |= {"models": tuple(map(str, models)), "cors": tuple(cors or ())}
+    given |= {"api_keys": str(api_keys) if api_keys else None}
+    run(Settings(**given), typer.echo)

@@ -1,245 +1,321 @@
-r"""Captions of images on disk: a folder of images and one file of captions, several an image. Decodes no image.
+r"""Captioned files: a folder of images, audio or arrays, and one file of captions, several per image. And COCO boxes.
 
-The form of the file is found by looking at its beginning:
+The format of the caption file is detected from its beginning:
 
-* ``{`` begins COCO's JSON: "images" with "id" and "file_name", "annotations" with "image_id" and "caption".
-* A first line with a tab: ``image#k<TAB>caption`` on every line; the number of the caption may be missing.
-* A first line with a comma: CSV. The header ``image,caption`` may have its columns in any order, and others between;
-  without it there are two. A caption that holds commas stands in quotes; a row ends at the end of its line.
+* ``{``: COCO JSON, "images" with "id" and "file_name", "annotations" with "image_id" and "caption".
+* A tab in the first line: ``image#k<TAB>caption`` on every line; ``#k`` is optional.
+* A comma in the first line: CSV. A header ``image,caption`` may order its columns freely and have others; without a
+  header there are two columns. Captions with commas are quoted; a row ends at the end of its line.
 
-Text is read by the rules of `corpus`, also with `.gz`. White space within a caption is made single spaces, for a
-caption is a line. A row that cannot be used is a `CaptionError` that names its line (or annotation), counted from 1: a
-name that leads out of the folder, an image that is not there, a caption without a word, a row that stands there twice.
-`read` stops at the first; `survey` tells `complain` and goes on without the row.
+Text is read as in `corpus`, also with `.gz`. White space in captions becomes single spaces. A row that cannot be used
+is a `CaptionError` with its line or annotation, from 1: a path that leaves the folder, a missing image, an empty
+caption, a repeated row. `read_captions` raises the first; `scan_captions` passes each to `on_error` and skips the row.
 """
 
 import csv
+import json
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple, NoReturn
+from typing import Any, ClassVar, NamedTuple
 
-from softgaze.data.coco import read_record
-from softgaze.data.corpus import first_chunk, survey_lines
-from softgaze.errors import DataError
+from softgaze.data.boxes import Box
+from softgaze.data.corpus import (
+    CorpusPart,
+    Languages,
+    Pair,
+    RowError,
+    first_chunk,
+    is_language,
+    read_text,
+    scan_lines,
+    sha256_of,
+)
+from softgaze.data.features import SUFFIXES
+from softgaze.data.processors import FeatureProcessor, FileProcessor
+from softgaze.errors import DataError, OnError, raise_error
 
-_NUMBERED = re.compile(r"(?P<image>.+?)(#\d+)?\t(?P<caption>.*)", re.DOTALL)
+_TAB_ROW = re.compile(r"(?P<image>.+?)(#\d+)?\t(?P<caption>.*)", re.DOTALL)
 _COLUMNS = ("image", "caption")
-_OUTSIDE = re.compile(r"^[/\\]|^[A-Za-z]:|(^|[/\\])\.\.([/\\]|$)")  # by the rules of any system
-_NOT_A_LINE = re.compile("[\0\ud800-\udfff]")  # JSON can spell what no text file can hold
+_OUTSIDE = re.compile(r"^[/\\]|^[A-Za-z]:|(^|[/\\])\.\.([/\\]|$)")  # on any operating system
+_NOT_TEXT = re.compile("[\0\ud800-\udfff]")  # can be written in JSON, but not in a text file
 
 
 class CaptionError(DataError):
-    """One row that cannot be used: `path`, `place` ("line 7", "annotation 7"), of which `kind`, why, what helps."""
+    """A caption that cannot be used; `location` is "line 7" or "annotation 7", `kind` a category for statistics."""
 
-    def __init__(self, path: Path, place: str, kind: str, why: str, remedy: str) -> None:
-        super().__init__(f"{path}, {place}: {why}; {remedy}")
-        self.path, self.place, self.kind, self.why, self.remedy = path, place, kind, why, remedy
-
-
-Complain = Callable[[DataError], None]
+    def __init__(self, path: Path, location: str, kind: str, why: str, remedy: str) -> None:
+        super().__init__(f"{path}, {location}: {why}; {remedy}")
+        self.path, self.location, self.kind, self.why, self.remedy = path, location, kind, why, remedy
 
 
-class Row(NamedTuple):
-    """A caption as it stands in the file: where, of which image, what."""
+class CaptionRow(NamedTuple):
+    """One caption of the file, unchecked."""
 
-    place: str
+    location: str
     image: str
     caption: str
 
 
 @dataclass(frozen=True)
-class Captioned:
-    """An image and its captions, in the order of the file."""
+class CaptionedFile:
+    """An image or other file and its captions, in file order."""
 
-    image: Path
+    path: Path
     captions: tuple[str, ...]
 
 
-def _refuse(error: DataError) -> NoReturn:
-    raise error
+def read_captions(folder: Path, captions: Path) -> tuple[CaptionedFile, ...]:
+    """Return every file with its captions; raise an error for the first row that cannot be used."""
+    return scan_captions(folder, captions, raise_error)
 
 
-def read(images: Path, captions: Path) -> tuple[Captioned, ...]:
-    """Every image with its captions; the first row that cannot be used is an error."""
-    return survey(images, captions, _refuse)
-
-
-def survey(images: Path, captions: Path, complain: Complain) -> tuple[Captioned, ...]:
-    """Every image that is there with every caption that can be used; `complain` is told of all others.
-
-    Images come in the order of their first caption. If nothing at all can be used, that is a `DataError`.
-    """
-    if not images.is_dir():
-        raise DataError(f"{images} is {'no folder' if images.exists() else 'not there'}; name the folder of the images")
-    album = _Album(images, captions)
-    for row in rows(captions, complain):
+def scan_captions(folder: Path, captions: Path, on_error: OnError) -> tuple[CaptionedFile, ...]:
+    """Return every existing file with its usable captions, in the order of first mention."""
+    if not folder.is_dir():
+        raise DataError(f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}; give the image folder")
+    texts: dict[Path, dict[str, None]] = {}  # an ordered set of captions per file
+    exists: dict[str, bool] = {}
+    for row in _rows(captions, on_error):
         try:
-            album.add(row)
+            path, text = _check_row(row, folder, captions, exists)
+            if text in texts.get(path, ()):
+                why = f"{_shorten(row.image)} has this caption already"
+                raise CaptionError(captions, row.location, "repeated", why, "remove one of them")
         except CaptionError as error:
-            complain(error)
-    if not album.texts:
-        raise DataError(f"{captions}: no caption of an image in {images}; check the folder and the names")
-    return tuple(Captioned(image, tuple(texts)) for image, texts in album.texts.items())
+            on_error(error)
+        else:
+            texts.setdefault(path, {})[text] = None
+    if not texts:
+        raise DataError(f"{captions}: no caption of an image in {folder}; check the folder and the names")
+    return tuple(CaptionedFile(path, tuple(captions)) for path, captions in texts.items())
 
 
-def tally(errors: Iterable[DataError]) -> dict[str, int]:
-    """How many complaints there were of each kind, most first: for a line to the user."""
+def count_errors(errors: Iterable[DataError]) -> dict[str, int]:
+    """Return the number of errors of each kind, most frequent first."""
     kinds = Counter(error.kind if isinstance(error, CaptionError) else "unreadable" for error in errors)
     return dict(kinds.most_common())
 
 
-class _Album:
-    """Images and captions gathered row by row."""
-
-    def __init__(self, images: Path, captions: Path) -> None:
-        self.images, self.captions = images, captions
-        self.texts: dict[Path, dict[str, None]] = {}  # a set that keeps its order
-        self.there: dict[str, bool] = {}  # the disk is asked once for each name
-
-    def add(self, row: Row) -> None:
-        """Take a row in, or a `CaptionError` says why not."""
-        image, text = self._image(row), self._text(row)
-        if text in self.texts.get(image, ()):
-            raise self._unfit(row, "repeated", f"{_short(row.image)} has this caption already", "remove one of them")
-        self.texts.setdefault(image, {})[text] = None
-
-    def _image(self, row: Row) -> Path:
-        if _OUTSIDE.search(row.image):
-            why = f"{_short(row.image)} leads out of the folder"
-            raise self._unfit(row, "outside the folder", why, "name images from the folder on, without ..")
-        path = self.images / row.image
-        if row.image not in self.there:
-            self.there[row.image] = _is_file(path)
-        if not self.there[row.image]:
-            why = f"{_short(row.image)} is not in {self.images}"
-            raise self._unfit(row, "missing image", why, "add the image or remove its captions")
-        return path
-
-    def _text(self, row: Row) -> str:
-        text = " ".join(row.caption.split())
-        if not text:
-            raise self._unfit(
-                row, "empty caption", f"{_short(row.image)} has no words", "write a caption or remove the row"
-            )
-        if _NOT_A_LINE.search(text):
-            raise self._unfit(row, "unreadable", "holds NUL or half a surrogate pair", "write the whole character")
-        return text
-
-    def _unfit(self, row: Row, kind: str, why: str, remedy: str) -> CaptionError:
-        return CaptionError(self.captions, row.place, kind, why, remedy)
+def _check_row(row: CaptionRow, folder: Path, captions: Path, exists: dict[str, bool]) -> tuple[Path, str]:
+    """Return path and caption of a row; `exists` caches which files there are."""
+    name, path = _shorten(row.image), folder / row.image
+    if _OUTSIDE.search(row.image):
+        remedy = "give paths relative to the folder, without .."
+        raise CaptionError(captions, row.location, "outside the folder", f"{name} is outside of the folder", remedy)
+    if row.image not in exists:
+        try:
+            exists[row.image] = path.is_file()
+        except (OSError, ValueError):  # not even a possible name
+            exists[row.image] = False
+    if not exists[row.image]:
+        remedy = "add the image or remove its captions"
+        raise CaptionError(captions, row.location, "missing image", f"{name} is not in {folder}", remedy)
+    text = " ".join(row.caption.split())
+    if not text:
+        remedy = "write a caption or remove the row"
+        raise CaptionError(captions, row.location, "empty caption", f"{name} has an empty caption", remedy)
+    if _NOT_TEXT.search(text):
+        why = "contains NUL or half a surrogate pair"
+        raise CaptionError(captions, row.location, "unreadable", why, "write the whole character")
+    return path, text
 
 
-def _is_file(path: Path) -> bool:
-    """Whether it is there; a name that the system cannot even ask for is not."""
-    try:
-        return path.is_file()
-    except (OSError, ValueError):
-        return False
-
-
-def _short(name: str) -> str:
-    """A name for an error of one line."""
+def _shorten(name: str) -> str:
     return repr(name if len(name) <= 80 else f"{name[:79]}…")
 
 
-# --------------------------------------------------------------------------------------------------------------- forms
+# --- the three formats ------------------------------------------------------------------------------------------
 
 
-def rows(path: Path, complain: Complain) -> Iterator[Row]:
-    """Every row of a file of captions in any of the three forms; `complain` is told of those that are none."""
+def _rows(path: Path, on_error: OnError) -> Iterator[CaptionRow]:
     start = first_chunk(path).lstrip()
-    line = start.partition(b"\n")[0]
     if start[:1] in (b"{", b"["):
-        return _from_record(path, complain)
-    if b"\t" in line:
-        return _from_lines(path, _numbered, complain)
-    if b"," in line:
-        return _from_lines(path, _Columns(), complain)
-    raise DataError(f"{path}: no captions (image,caption or image#k<TAB>caption or COCO's JSON); is it the right file?")
+        return _coco_rows(path, on_error)
+    first_line = start.partition(b"\n")[0]
+    if b"\t" in first_line:
+        return _line_rows(path, _TabParser(), on_error)
+    if b"," in first_line:
+        return _line_rows(path, _CsvParser(), on_error)
+    raise DataError(f"{path}: expected captions as image,caption or image#k<TAB>caption or COCO JSON")
 
 
-class _UnfitError(ValueError):
-    """A line or annotation that is no row: why, and what helps."""
-
-    def __init__(self, why: str, remedy: str) -> None:
-        super().__init__(why)
-        self.why, self.remedy = why, remedy
-
-
-Parse = Callable[[str], tuple[str, str] | None]  # None for a header
+class _TabParser:
+    def parse(self, line: str) -> tuple[str, str] | None:
+        match = _TAB_ROW.fullmatch(line)
+        if match is None:
+            raise RowError("no tab", "write image#k<TAB>caption on each line")
+        return match["image"], match["caption"]
 
 
-def _from_lines(path: Path, parse: Parse, complain: Complain) -> Iterator[Row]:
-    for number, line in enumerate(survey_lines(path, complain), 1):
-        if line is None:
-            continue
-        place = f"line {number:,}"
+class _CsvParser:
+    """Stores the columns of the header."""
+
+    columns: list[str] | None = None
+
+    def parse(self, line: str) -> tuple[str, str] | None:
+        """Return image and caption, None for the header."""
         try:
-            parsed = parse(line)
-        except _UnfitError as error:
-            complain(CaptionError(path, place, "unreadable", error.why, error.remedy))
-            continue
-        if parsed is not None:
-            yield Row(place, *parsed)
-
-
-def _numbered(line: str) -> tuple[str, str]:
-    match = _NUMBERED.fullmatch(line)
-    if match is None:
-        raise _UnfitError("has no tab", "write image#k<TAB>caption on each line")
-    return match["image"], match["caption"]
-
-
-class _Columns:
-    """Rows of CSV; remembers which columns the header named."""
-
-    def __init__(self) -> None:
-        self.columns: list[str] | None = None
-
-    def __call__(self, line: str) -> tuple[str, str] | None:
-        cells = self._cells(line)
+            cells = next(csv.reader([line], strict=True), [])
+        except csv.Error as error:
+            raise RowError(f"not CSV ({error})", "close the quotes, double quotes inside them") from error
         if self.columns is None:
             names = [cell.strip().lower() for cell in cells]
-            headed = set(_COLUMNS) <= set(names)
-            self.columns = names if headed else list(_COLUMNS)
-            if headed:
+            has_header = set(_COLUMNS) <= set(names)
+            self.columns = names if has_header else list(_COLUMNS)
+            if has_header:
                 return None
         if len(cells) != len(self.columns):
-            why = f"has {len(cells)} columns, not {len(self.columns)}"
-            raise _UnfitError(why, "put a caption that holds commas in quotes")
+            why = f"expected {len(self.columns)} columns, got {len(cells)}"
+            raise RowError(why, "put captions with commas in quotes")
         image, caption = (cells[self.columns.index(name)] for name in _COLUMNS)
         return image.strip(), caption
 
-    @staticmethod
-    def _cells(line: str) -> list[str]:
+
+def _line_rows(path: Path, parser: _TabParser | _CsvParser, on_error: OnError) -> Iterator[CaptionRow]:
+    for number, line in enumerate(scan_lines(path, on_error), 1):
+        if line is None:
+            continue
+        location = f"line {number:,}"
         try:
-            return next(csv.reader([line], strict=True), [])
-        except csv.Error as error:
-            raise _UnfitError(f"not CSV ({error})", "close the quotes, write a quote within them twice") from error
+            parsed = parser.parse(line)
+        except RowError as error:
+            on_error(CaptionError(path, location, "unreadable", error.why, error.remedy))
+            continue
+        if parsed is not None:
+            yield CaptionRow(location, *parsed)
 
 
-def _from_record(path: Path, complain: Complain) -> Iterator[Row]:
-    record = read_record(path)
+def _coco_rows(path: Path, on_error: OnError) -> Iterator[CaptionRow]:
+    record = read_coco(path)
     images, annotations = record.get("images"), record.get("annotations")
     if not isinstance(images, list) or not isinstance(annotations, list):
-        raise DataError(f'{path}: not captions as COCO writes them; there are no lists "images" and "annotations"')
-    names = {str(each.get("id")): each.get("file_name") for each in images if isinstance(each, dict)}
+        raise DataError(f'{path}: not COCO captions; expected lists "images" and "annotations"')
+    names = {str(image.get("id")): image.get("file_name") for image in images if isinstance(image, dict)}
     for number, annotation in enumerate(annotations, 1):
-        place = f"annotation {number:,}"
-        try:
-            yield Row(place, *_annotated(annotation, names))
-        except _UnfitError as error:
-            complain(CaptionError(path, place, "unreadable", error.why, error.remedy))
+        location = f"annotation {number:,}"
+        if not isinstance(annotation, dict) or not isinstance(annotation.get("caption"), str):
+            why, remedy = 'no "caption"', "give the file of captions, not of boxes"
+        elif isinstance(name := names.get(image_id := str(annotation.get("image_id"))), str):
+            yield CaptionRow(location, name, annotation["caption"])
+            continue
+        else:
+            why, remedy = f'no image of "images" has the id {_shorten(image_id)}', "add it or remove the annotation"
+        on_error(CaptionError(path, location, "unreadable", why, remedy))
 
 
-def _annotated(annotation: Any, names: dict[str, Any]) -> tuple[str, str]:
-    """Image and caption of one annotation."""
-    if not isinstance(annotation, dict) or not isinstance(annotation.get("caption"), str):
-        raise _UnfitError('has no "caption"', "is it the file of captions, not of boxes?")
-    number = str(annotation.get("image_id"))
-    if not isinstance(names.get(number), str):
-        raise _UnfitError(f'no image of "images" has the id {_short(number)}', "add it or remove the annotation")
-    return names[number], annotation["caption"]
+# --- COCO boxes -------------------------------------------------------------------------------------------------
+
+
+class LabelledBox(NamedTuple):
+    """A box and the category of the object in it."""
+
+    box: Box
+    name: str
+
+
+def read_coco(path: Path) -> dict[str, Any]:
+    """Return the object of a COCO file."""
+    try:
+        record = json.loads(read_text(path))
+    except json.JSONDecodeError as error:
+        where = f"{path}, line {error.lineno:,}, column {error.colno:,}"
+        raise DataError(f"{where}: not JSON ({error.msg}); copy or download it again") from error
+    except (RecursionError, ValueError) as error:  # nested too deeply, or a number of thousands of digits
+        raise DataError(f"{path}: not readable JSON ({error}); copy or download it again") from error
+    if not isinstance(record, dict):
+        raise DataError(f'{path}: expected a JSON object {{"images": […], "annotations": […]}}')
+    return record
+
+
+def read_boxes(path: Path, images: Path | None = None) -> dict[str, tuple[LabelledBox, ...]]:
+    """Return the boxes of every image by its file name, in shares of the width and height that COCO records.
+
+    `images` is the file that lists the images, if `path` does not; boxes of images that it does not list are ignored.
+    """
+    record = read_coco(path)
+    image_record = record if images is None else read_coco(images)
+    boxes: dict[str, list[LabelledBox]] = {}
+    try:
+        known = {image["id"]: image for image in image_record["images"]}
+        names = {category["id"]: str(category["name"]) for category in record["categories"]}
+        for annotation in record["annotations"]:
+            if images is not None and annotation["image_id"] not in known:
+                continue
+            image = known[annotation["image_id"]]
+            left, top, width, height = map(float, annotation["bbox"])
+            size = float(image["width"]), float(image["height"])
+            if not (width >= 0 and height >= 0 and min(size) > 0):
+                raise ValueError(f"a box of {width:g}×{height:g} in an image of {size[0]:g}×{size[1]:g} pixels")
+            labelled = LabelledBox(Box.of_pixels(left, top, width, height, size), names[annotation["category_id"]])
+            boxes.setdefault(str(image["file_name"]), []).append(labelled)
+    except (KeyError, TypeError, ValueError) as error:
+        why = f"{error} is missing" if isinstance(error, KeyError) else str(error)
+        expected = '"images", "categories" and "annotations" with "image_id", "category_id" and "bbox"'
+        raise DataError(f"{path}: not COCO boxes ({why}); expected {expected}") from error
+    return {name: tuple(labelled) for name, labelled in boxes.items()}
+
+
+# --- the corpus -------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class CaptionCorpus:
+    """Captioned files as pairs to train on, like `Corpus` for text; the source of a pair is the path of a file."""
+
+    folder: Path
+    captions: Path
+    entries: tuple[CaptionedFile, ...]
+    processor: FileProcessor
+    parts: ClassVar[tuple[CorpusPart, ...]] = ()  # of text
+
+    @classmethod
+    def of(cls, folder: Path, captions: Path, processor: FileProcessor, on_error: OnError) -> "CaptionCorpus":
+        """Read the captions of a folder; errors of unusable rows go to `on_error`."""
+        return cls(folder, captions, scan_captions(folder, captions, on_error), processor)
+
+    @classmethod
+    def of_features(cls, folder: Path, captions: Path, on_error: OnError) -> "CaptionCorpus":
+        """Read the captions of arrays or sounds; the first readable file determines the width of the frames."""
+        entries = scan_captions(folder, captions, on_error)
+        for entry in entries:
+            try:
+                return cls(folder, captions, entries, FeatureProcessor.from_file(entry.path))
+            except DataError as error:
+                on_error(error)
+        raise DataError(f"none of the {len(entries):,} files can be read as features ({', '.join(SUFFIXES)})")
+
+    def with_same_processor(self, folder: Path, captions: Path, on_error: OnError) -> "CaptionCorpus":
+        """Read another folder with the processor of this one."""
+        return CaptionCorpus.of(folder, captions, self.processor, on_error)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return (Pair(str(entry.path), text) for entry in self.entries for text in entry.captions)
+
+    def count(self) -> int:
+        return len(self._file_of_pair)
+
+    @cached_property
+    def _file_of_pair(self) -> Sequence[int]:
+        return [index for index, entry in enumerate(self.entries) for _ in entry.captions]
+
+    def num_sources(self) -> int:
+        return len(self.entries)
+
+    def pairs_with_sources(self, sources: frozenset[int]) -> frozenset[int]:
+        """Return the indices of all pairs of some files."""
+        return frozenset(pair for pair, file in enumerate(self._file_of_pair) if file in sources)
+
+    def sha256(self) -> dict[Path, str]:
+        """Return hashes of the captions, and of names and sizes of the files: hashing images would take minutes."""
+        names = [(str(entry.path.relative_to(self.folder)), entry.path.stat().st_size) for entry in self.entries]
+        return {self.captions: sha256_of(self.captions), self.folder: sha256(repr(sorted(names)).encode()).hexdigest()}
+
+    def languages(self) -> Languages:
+        """Return the kind of the sources, and the language of the captions if the file name has it: `train.en.csv`."""
+        codes = [suffix[1:] for suffix in self.captions.suffixes[:-1] if is_language(suffix[1:])]
+        return self.processor.kind, codes[-1] if codes else None

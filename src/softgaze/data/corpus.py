@@ -1,16 +1,13 @@
-r"""Parallel text on disk, read as a stream: two plain files, or one table (TSV, JSONL), each also with `.gz` added.
-
-Knows bytes, lines and pairs; nothing about words, tokens or scripts. Nothing is guessed silently:
+r"""Parallel text on disk, read as a stream: two plain files, or one table (TSV, JSONL), each optionally `.gz`.
 
 * A line ends at ``\n`` and nowhere else: U+2028, U+0085, a form feed or a lone carriage return stay inside it. One
-  carriage return right before the ``\n`` (files from Windows) is dropped. A last line without ``\n`` counts; a final
-  ``\n`` opens no further line.
-* Text is UTF-8 without byte-order mark and without NUL. Anything else is a `LineError` that names file, line (from 1)
-  and byte (from 0, of the uncompressed file) and says how to mend it.
-* A `.tsv` row is ``source<TAB>target``, no header, no quoting. A third column is an error.
+  carriage return right before the ``\n`` (Windows) is dropped. A last line without ``\n`` counts.
+* Text is UTF-8 without byte-order mark and without NUL. Anything else is a `LineError` with file, line (from 1), byte
+  (from 0, uncompressed) and a way to fix it.
+* A `.tsv` row is ``source<TAB>target`` without header or quoting.
 * A `.jsonl` (or `.ndjson`) row is an object with the strings "source" and "target", or "src" and "tgt" (further keys
-  are ignored), or else exactly two strings under language codes, alone or inside "translation". There the first row
-  decides: its first code is the source. Every other row must have the same two codes, in any order.
+  are ignored), or exactly two strings under language codes, alone or inside "translation". The first row decides: its
+  first code is the source, and every other row must have the same two codes, in any order.
 
 Memory holds one chunk and the longest line, never the file.
 """
@@ -22,19 +19,18 @@ import re
 import stat
 import zlib
 from collections.abc import Callable, Iterable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, zip_longest
 from pathlib import Path
-from typing import Any, BinaryIO, ClassVar, NamedTuple, NoReturn, cast
+from typing import Any, BinaryIO, ClassVar, NamedTuple, cast
 
-from softgaze.errors import DataError, UsageError, absent
-from softgaze.files import TEMPORARY, sync_directory, sync_file
-from softgaze.files import sha256_of as fingerprint
+from softgaze import atomic_io
+from softgaze.errors import DataError, UsageError, absent, raise_error
 
-CHUNK = 1 << 18  # large enough that per-chunk work vanishes, small enough to stay in the processor's cache
-LONGEST_LINE = 1 << 24  # a "line" beyond 16 MiB is a file without newlines, and would otherwise be read whole
+CHUNK = 1 << 18  # bytes: large enough to amortise the work per chunk, small enough for the processor cache
+MAX_LINE = 1 << 24  # bytes: a longer "line" is a file without newlines, which must not be read whole
 
 _BOM = b"\xef\xbb\xbf"
 _GZIP = b"\x1f\x8b"
@@ -42,71 +38,75 @@ _LANGUAGE = re.compile(r"[a-z]{2,3}([-_][A-Za-z0-9]{2,8})*")
 _NOT_A_LANGUAGE = re.compile("txt|src|tgt|trg|ref|hyp|out|raw|tok|bpe|spm|tsv|csv|xml|sgm|doc|lst|log|old|new|bak")
 _NAMED_KEYS = (("source", "target"), ("src", "tgt"))
 
+Languages = tuple[str | None, str | None]
+ScannedPair = tuple[str | None, str | None]  # None: this side cannot be read
+
 
 class Pair(NamedTuple):
-    """One sentence and its translation, as they stand in the files."""
+    """A sentence and its translation."""
 
     source: str
     target: str
 
 
-Row = tuple[str | None, str | None]  # None where that side of the row cannot be read
-
-
 class LineError(DataError):
-    """One line that cannot be read: `path`, `line` (from 1), `byte` (from 0, uncompressed), why, and what helps."""
+    """A line that cannot be read; `line` counts from 1, `byte` from 0 in the uncompressed file."""
 
     def __init__(self, path: Path, line: int, byte: int, why: str, remedy: str) -> None:
         super().__init__(f"{path}, line {line:,}, byte {byte:,}: {why}; {remedy}")
         self.path, self.line, self.byte, self.why, self.remedy = path, line, byte, why, remedy
 
 
-Complain = Callable[[LineError], None]
+class RowError(ValueError):
+    """Text that is not a valid row of a table; `character` is the position of the error."""
+
+    def __init__(self, why: str, remedy: str, character: int = 0) -> None:
+        super().__init__(why)
+        self.why, self.remedy, self.character = why, remedy, character
 
 
-def _refuse(error: LineError) -> NoReturn:
-    raise error
+OnLineError = Callable[[LineError], None]
 
 
-# ---------------------------------------------------------------------------------------------------------------- bytes
+# --- bytes ------------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def _explained(path: Path, doing: str = "read") -> Iterator[None]:
-    """Turn what the system says about a file into one line for the user."""
+def _read_errors(path: Path) -> Iterator[None]:
+    """Convert errors of the system and of gzip to a `DataError`."""
     try:
         yield
     except FileNotFoundError as error:
-        raise absent(path if doing == "read" else f"{path}: the folder {path.parent}") from error
+        raise absent(path) from error
     except (EOFError, zlib.error, gzip.BadGzipFile) as error:
-        raise DataError(f"{path} is cut short or damaged ({error}); copy or download it again") from error
+        raise DataError(f"{path} is truncated or damaged ({error}); copy or download it again") from error
     except OSError as error:
-        raise DataError(f"{path} cannot be {doing}: {(error.strerror or str(error)).lower()}") from error
+        raise DataError(f"{path} cannot be read: {(error.strerror or str(error)).lower()}") from error
 
 
-def _check_kind(path: Path) -> None:
+def _check_regular_file(path: Path) -> None:
     mode = os.stat(path).st_mode
     if stat.S_ISDIR(mode):
-        raise DataError(f"{path} is a directory; name a file inside it")
+        raise DataError(f"{path} is a directory; give a file")
     if not stat.S_ISREG(mode):
         raise DataError(f"{path} is not a regular file (a pipe cannot be read twice); write its text to a file first")
 
 
 def _open(path: Path) -> BinaryIO:
-    _check_kind(path)
+    _check_regular_file(path)
     with path.open("rb") as file:
-        start, named = file.read(2), path.suffix == ".gz"
+        start, named_gzip = file.read(2), path.suffix == ".gz"
     if not start:
         raise DataError(f"{path} is empty")
-    if named == (start == _GZIP):
-        return cast(BinaryIO, gzip.open(path)) if named else path.open("rb")
-    if named:
-        raise DataError(f"{path} is not gzip although its name says so; remove .gz from the name or compress it")
-    raise DataError(f"{path} is gzip although its name does not say so; add .gz to the name")
+    if named_gzip == (start == _GZIP):
+        return cast(BinaryIO, gzip.open(path)) if named_gzip else path.open("rb")
+    if named_gzip:
+        raise DataError(f"{path} is not gzip despite its name; remove .gz from the name or compress it")
+    raise DataError(f"{path} is gzip despite its name; add .gz to the name")
 
 
 def _chunks(path: Path) -> Iterator[bytes]:
-    with _explained(path), _open(path) as file:
+    with _read_errors(path), _open(path) as file:
         chunk = file.read(CHUNK)
         if not chunk:
             raise DataError(f"{path} is empty")
@@ -118,43 +118,12 @@ def _chunks(path: Path) -> Iterator[bytes]:
 
 
 def first_chunk(path: Path) -> bytes:
-    """How a file begins, for those who look before they read."""
+    """Return the beginning of a file, uncompressed."""
     return next(_chunks(path))
 
 
-@dataclass(frozen=True)
-class _Block:
-    """Whole lines of a file: number of the first (from 1), its byte in the file, all bytes but the last newline."""
-
-    number: int
-    offset: int
-    raw: bytes
-
-    @cached_property
-    def starts(self) -> list[int]:
-        """Where in the file each line starts; worked out only when a line must be named."""
-        return list(accumulate((len(line) + 1 for line in self.raw.split(b"\n")), initial=self.offset))
-
-
-def _blocks(path: Path, chunks: Iterable[bytes]) -> Iterator[_Block]:
-    number, offset, rest = 1, 0, b""
-    for chunk in chunks:
-        cut = chunk.rfind(b"\n")
-        if cut < 0:
-            rest += chunk
-            if len(rest) > LONGEST_LINE:
-                remedy = "write one sentence on each line"
-                raise LineError(path, number, offset, f"no line end within {LONGEST_LINE >> 20} MiB", remedy)
-            continue
-        raw = rest + chunk[:cut]
-        yield _Block(number, offset, raw)
-        number, offset, rest = number + raw.count(b"\n") + 1, offset + len(raw) + 1, chunk[cut + 1 :]
-    if rest:
-        yield _Block(number, offset, rest)
-
-
 def count_lines(path: Path) -> int:
-    """How many lines `read_lines` will give, from the newlines alone: no decoding."""
+    """Count the lines that `read_lines` yields, without decoding them."""
     count, last = 0, b""
     for chunk in _chunks(path):
         count += chunk.count(b"\n")
@@ -163,229 +132,231 @@ def count_lines(path: Path) -> int:
 
 
 def sha256_of(path: Path) -> str:
-    """Compute the SHA-256 of a file as it lies on disk (compressed if it is): what `sha256sum` prints."""
-    with _explained(path):
-        _check_kind(path)
-        return fingerprint(path)
+    """Return the SHA-256 of a file as stored on disk."""
+    with _read_errors(path):
+        _check_regular_file(path)
+        return atomic_io.sha256_of(path)
 
 
-# ---------------------------------------------------------------------------------------------------------------- lines
+# --- lines ------------------------------------------------------------------------------------------------------
 
 
-def _without_bom(path: Path, block: _Block, complain: Complain) -> _Block:
+@dataclass(frozen=True)
+class _Block:
+    """Whole lines: the number of the first, its offset in the file, and all bytes but the last newline."""
+
+    number: int
+    offset: int
+    raw: bytes
+
+    @cached_property
+    def starts(self) -> list[int]:
+        """Return the byte of the file where each line starts."""
+        return list(accumulate((len(line) + 1 for line in self.raw.split(b"\n")), initial=self.offset))
+
+
+def _blocks(path: Path, chunks: Iterable[bytes], on_error: OnLineError) -> Iterator[_Block]:
+    number, offset, rest = 1, 0, b""
+    for chunk in chunks:
+        end = chunk.rfind(b"\n")
+        if end < 0:
+            rest += chunk
+            if len(rest) > MAX_LINE:
+                why = f"no line end within {MAX_LINE >> 20} MiB"
+                raise LineError(path, number, offset, why, "write one sentence per line")
+            continue
+        raw = rest + chunk[:end]
+        yield _skip_bom(path, _Block(number, offset, raw), on_error)
+        number, offset, rest = number + raw.count(b"\n") + 1, offset + len(raw) + 1, chunk[end + 1 :]
+    if rest:
+        yield _skip_bom(path, _Block(number, offset, rest), on_error)
+
+
+def _skip_bom(path: Path, block: _Block, on_error: OnLineError) -> _Block:
     if block.number > 1 or not block.raw.startswith(_BOM):
         return block
     remedy = r"remove it with sed '1s/^\xEF\xBB\xBF//' (sed -i for a file)"
-    complain(LineError(path, 1, 0, "the text starts with a byte-order mark", remedy))
+    on_error(LineError(path, 1, 0, "the text starts with a byte-order mark", remedy))
     return _Block(1, len(_BOM), block.raw[len(_BOM) :])
 
 
-def _decode_line(path: Path, number: int, byte: int, raw: bytes, complain: Complain) -> str | None:
+def _decode(path: Path, block: _Block, on_error: OnLineError) -> list[str | None]:
+    """Decode all lines at once, or one by one if there is an error in them."""
+    try:
+        text = block.raw.decode()
+    except UnicodeDecodeError:
+        text = "\0"
+    if "\0" not in text:
+        lines = text.split("\n")
+        return [line.removesuffix("\r") for line in lines] if "\r" in text else cast(list[str | None], lines)
+    return [
+        _decode_line(path, number, byte, raw, on_error)
+        for number, (byte, raw) in enumerate(zip(block.starts, block.raw.split(b"\n"), strict=False), block.number)
+    ]
+
+
+def _decode_line(path: Path, number: int, byte: int, raw: bytes, on_error: OnLineError) -> str | None:
     nul = raw.find(b"\0")
     try:
         text = raw.decode()
     except UnicodeDecodeError as error:
         if nul < 0 or error.start < nul:
             why = f"not UTF-8 (0x{raw[error.start]:02X}, {error.reason})"
-            complain(LineError(path, number, byte + error.start, why, "convert with iconv -f latin1 -t utf-8"))
+            on_error(LineError(path, number, byte + error.start, why, "convert with iconv -f latin1 -t utf-8"))
             return None
     if nul >= 0:
-        remedy = r"remove it with tr -d '\000', or convert with iconv -f utf-16 -t utf-8 if every other byte is one"
-        complain(LineError(path, number, byte + nul, "holds a NUL byte", remedy))
+        remedy = r"remove it with tr -d '\000', or convert with iconv -f utf-16 -t utf-8 if every other byte is NUL"
+        on_error(LineError(path, number, byte + nul, "contains a NUL byte", remedy))
         return None
     return text.removesuffix("\r")
 
 
-def _decode_each(path: Path, block: _Block, complain: Complain) -> Iterator[str | None]:
-    byte = block.offset
-    for number, raw in enumerate(block.raw.split(b"\n"), block.number):
-        yield _decode_line(path, number, byte, raw, complain)
-        byte += len(raw) + 1
+def scan_lines(path: Path, on_error: OnLineError) -> Iterator[str | None]:
+    """Yield every line of a file, None for one that cannot be read; a byte-order mark is reported and skipped.
 
-
-def _decode(path: Path, block: _Block, complain: Complain) -> list[str | None]:
-    """All lines of a block at once; one by one only where something in it is wrong."""
-    try:
-        text = block.raw.decode()
-    except UnicodeDecodeError:
-        return list(_decode_each(path, block, complain))
-    if "\0" in text:
-        return list(_decode_each(path, block, complain))
-    lines = text.split("\n")
-    return [line.removesuffix("\r") for line in lines] if "\r" in text else cast(list[str | None], lines)
-
-
-def _decode_all(path: Path, chunks: Iterable[bytes], complain: Complain) -> Iterator[str | None]:
-    for block in _blocks(path, chunks):
-        yield from _decode(path, _without_bom(path, block, complain), complain)
-
-
-def survey_lines(path: Path, complain: Complain) -> Iterator[str | None]:
-    """Every line of a file, None for one that cannot be read; `complain` is told why. A byte-order mark costs no line.
-
-    What makes the whole file unreadable (missing, a directory, empty, damaged gzip) is a `DataError` all the same.
+    A file that cannot be read at all (missing, a directory, empty, damaged gzip) is a `DataError` nevertheless.
     """
-    return _decode_all(path, _chunks(path), complain)
+    for block in _blocks(path, _chunks(path), on_error):
+        yield from _decode(path, block, on_error)
 
 
 def read_lines(path: Path) -> Iterator[str]:
-    """Every line of a file, without its line end; the first that cannot be read is a `LineError`."""
-    return cast(Iterator[str], survey_lines(path, _refuse))
+    """Yield every line of a file without its line end; raise a `LineError` for the first that cannot be read."""
+    return cast(Iterator[str], scan_lines(path, raise_error))
 
 
 def read_text(path: Path) -> str:
-    """All of a file that is no list of lines, such as JSON; by the rules of lines, but with no longest one."""
-    whole = _without_bom(path, _Block(1, 0, b"".join(_chunks(path))), _refuse)
-    return "\n".join(cast(list[str], _decode(path, whole, _refuse)))
+    """Return a whole file, such as JSON, whose lines may have any length."""
+    block = _skip_bom(path, _Block(1, 0, b"".join(_chunks(path))), raise_error)
+    return "\n".join(cast(list[str], _decode(path, block, raise_error)))
 
 
 def stream_lines(stream: BinaryIO, name: Path) -> Iterator[str]:
-    """Every line of a stream that can be read but once, each as soon as it is there; the rules are those of a file.
-
-    `name` stands for the stream where a `LineError` names the file. An empty stream has no lines and is no error.
-    """
+    """Yield every line of a stream as soon as it arrives; `name` identifies the stream in errors."""
     with stream:
-        chunks = iter(lambda: stream.readline(LONGEST_LINE + 1), b"")
-        yield from cast(Iterator[str], _decode_all(name, chunks, _refuse))
+        chunks = iter(lambda: stream.readline(MAX_LINE + 1), b"")
+        for block in _blocks(name, chunks, raise_error):
+            yield from cast(list[str], _decode(name, block, raise_error))
 
 
-# ---------------------------------------------------------------------------------------------------------------- pairs
+# --- pairs ------------------------------------------------------------------------------------------------------
 
 
 def read_pairs(source: Path, target: Path) -> Iterator[Pair]:
-    """Line by line from two files; if one ends before the other, a `DataError` gives both line counts."""
+    """Yield the pairs of two files; raise a `DataError` if their line counts differ."""
     try:
         yield from map(Pair._make, zip(read_lines(source), read_lines(target), strict=True))
     except DataError:
         raise
-    except ValueError as error:  # what zip raises when the lengths differ
-        raise DataError(_counts_differ(source, target)) from error
+    except ValueError as error:  # of zip
+        raise _line_counts_differ(source, target) from error
 
 
-def _counts_differ(source: Path, target: Path) -> str:
+def _line_counts_differ(source: Path, target: Path) -> DataError:
     counts = f"{source} has {count_lines(source):,} lines, {target} {count_lines(target):,}"
-    return f"{counts}; line n must translate line n: find the line that was lost or split (softgaze check looks for it)"
+    return DataError(f"{counts}; line n must translate line n: softgaze check finds a line that was lost or split")
 
 
-class _UnfitError(ValueError):
-    """A row that is text but not a pair: why, what helps, and at which character."""
-
-    def __init__(self, why: str, remedy: str, character: int = 0) -> None:
-        super().__init__(why)
-        self.why, self.remedy, self.character = why, remedy, character
-
-
-def _pair_from_columns(line: str) -> Pair:
-    columns = line.split("\t")
-    if len(columns) == 2:
-        return Pair(*columns)
-    if len(columns) == 1:
-        raise _UnfitError("has no tab", "write source<TAB>target on each line")
-    third = len(columns[0]) + len(columns[1]) + 2
-    raise _UnfitError(f"has {len(columns)} columns", "keep two, source<TAB>target (cut -f1,2)", third)
+class _TsvParser:
+    def parse(self, line: str) -> Pair:
+        columns = line.split("\t")
+        if len(columns) == 2:
+            return Pair(*columns)
+        if len(columns) == 1:
+            raise RowError("no tab", "write source<TAB>target on each line")
+        third = len(columns[0]) + len(columns[1]) + 2
+        raise RowError(f"expected 2 columns, got {len(columns)}", "keep source<TAB>target (cut -f1,2)", third)
 
 
-class _JsonRows:
-    """Pairs from JSON objects; remembers which two keys the first row chose."""
+class _JsonParser:
+    """Stores the two language codes of the first row."""
 
-    def __init__(self) -> None:
-        self.keys: tuple[str, str] | None = None
+    languages: tuple[str, str] | None = None
 
-    def __call__(self, line: str) -> Pair:
-        record = self._record(line)
-        keys = next((named for named in _NAMED_KEYS if named[0] in record and named[1] in record), None)
-        source, target = keys or self._by_language(record)
-        return Pair(_clean(record, source), _clean(record, target))
-
-    @staticmethod
-    def _record(line: str) -> dict[str, Any]:
+    def parse(self, line: str) -> Pair:
         try:
             record = json.loads(line)
         except json.JSONDecodeError as error:
-            raise _UnfitError(f"not JSON ({error.msg})", "write one object on each line", error.pos) from error
-        except (RecursionError, ValueError) as error:  # too deep, or a number of thousands of digits
-            raise _UnfitError(f"not JSON we can read ({error})", "write one flat object on each line") from error
+            raise RowError(f"not JSON ({error.msg})", "write one object per line", error.pos) from error
+        except (RecursionError, ValueError) as error:  # nested too deeply, or a number of thousands of digits
+            raise RowError(f"not readable JSON ({error})", "write one flat object per line") from error
         if isinstance(record, dict) and isinstance(record.get("translation"), dict):
             record = record["translation"]
         if not isinstance(record, dict):
-            raise _UnfitError("not a JSON object", 'write {"source": "…", "target": "…"}')
-        return record
+            raise RowError("not a JSON object", 'write {"source": "…", "target": "…"}')
+        named = next((keys for keys in _NAMED_KEYS if keys[0] in record and keys[1] in record), None)
+        source, target = named or self._language_keys(record)
+        return Pair(_text_of(record, source), _text_of(record, target))
 
-    def _by_language(self, record: dict[str, Any]) -> tuple[str, str]:
+    def _language_keys(self, record: dict[str, Any]) -> tuple[str, str]:
         texts = [key for key, value in record.items() if isinstance(value, str)]
         if len(texts) != 2 or not all(map(is_language, texts)):
-            found = ", ".join(map(repr, record)) or "none"
-            raise _UnfitError(f"which keys are source and target? (keys: {found})", 'name them "source" and "target"')
-        if self.keys is None:
-            self.keys = (texts[0], texts[1])
-        if set(texts) != set(self.keys):
-            raise _UnfitError(f"has the keys {texts[0]!r} and {texts[1]!r}", f"the rows before had {self.keys}")
-        return self.keys
+            keys = ", ".join(map(repr, record)) or "none"
+            raise RowError(f"ambiguous source and target (keys: {keys})", 'name them "source" and "target"')
+        if self.languages is None:
+            self.languages = (texts[0], texts[1])
+        if set(texts) != set(self.languages):
+            raise RowError(f"unexpected keys {texts[0]!r} and {texts[1]!r}", f"earlier rows have {self.languages}")
+        return self.languages
 
 
-def _clean(record: dict[str, Any], key: str) -> str:
-    """Take the text under `key`, refused where it could never be a line: JSON can spell what text files cannot hold."""
+def _text_of(record: dict[str, Any], key: str) -> str:
+    """Return the text of a key; reject what JSON can express but a line of a text file cannot."""
     text = record[key]
     if not isinstance(text, str):
-        raise _UnfitError(f"{key!r} is not a string", "write it in quotes")
+        raise RowError(f"{key!r} is not a string", "write it in quotes")
     for character, name in (("\n", "a line end"), ("\0", "a NUL character")):
         if character in text:
-            raise _UnfitError(f"{key!r} holds {name}", "replace it with a space")
+            raise RowError(f"{key!r} contains {name}", "replace it with a space")
     if not text.isascii() and any("\ud800" <= character <= "\udfff" for character in text):
-        raise _UnfitError(f"{key!r} holds half a surrogate pair", "write the whole character")
+        raise RowError(f"{key!r} contains half a surrogate pair", "write the whole character")
     return text
 
 
-def _row_parser(path: Path) -> Callable[[str], Pair]:
-    ending = _plain_name(path).suffix
-    if ending == ".tsv":
-        return _pair_from_columns
-    if ending in (".jsonl", ".ndjson"):
-        return _JsonRows()
-    raise UsageError(
-        f"{path}: a table of pairs is named .tsv or .jsonl (or either with .gz), not {ending or 'nothing'!r}"
-    )
+def _row_parser(path: Path) -> _TsvParser | _JsonParser:
+    suffix = _without_gz(path).suffix
+    if suffix == ".tsv":
+        return _TsvParser()
+    if suffix in (".jsonl", ".ndjson"):
+        return _JsonParser()
+    raise UsageError(f"{path}: expected a table named .tsv or .jsonl (or with .gz), got {suffix or 'no suffix'!r}")
 
 
-def survey_table(path: Path, complain: Complain) -> Iterator[Pair | None]:
-    """Every row of a table, None for one that cannot be read; `complain` is told why."""
-    parse = _row_parser(path)
-    for found in _blocks(path, _chunks(path)):
-        block = _without_bom(path, found, complain)
-        for index, line in enumerate(_decode(path, block, complain)):
+def scan_table(path: Path, on_error: OnLineError) -> Iterator[Pair | None]:
+    """Yield every pair of a table, None for a row that cannot be read."""
+    parser = _row_parser(path)
+    for block in _blocks(path, _chunks(path), on_error):
+        for index, line in enumerate(_decode(path, block, on_error)):
             try:
-                pair = None if line is None else parse(line)
-            except _UnfitError as error:
+                pair = None if line is None else parser.parse(line)
+            except RowError as error:
                 byte = block.starts[index] + len((line or "")[: error.character].encode())
-                complain(LineError(path, block.number + index, byte, error.why, error.remedy))
+                on_error(LineError(path, block.number + index, byte, error.why, error.remedy))
                 pair = None
             yield pair
 
 
 def read_table(path: Path) -> Iterator[Pair]:
-    """Every pair of a `.tsv` or `.jsonl` file; the first row that cannot be read is a `LineError`."""
-    return cast(Iterator[Pair], survey_table(path, _refuse))
+    """Yield every pair of a `.tsv` or `.jsonl` file; raise a `LineError` for the first row that cannot be read."""
+    return cast(Iterator[Pair], scan_table(path, raise_error))
 
 
-# --------------------------------------------------------------------------------------------------------------- corpus
+# --- corpus -----------------------------------------------------------------------------------------------------
 
 
-def _plain_name(path: Path) -> Path:
+def _without_gz(path: Path) -> Path:
     return path.with_suffix("") if path.suffix == ".gz" else path
 
 
 def is_language(code: str) -> bool:
-    """Whether a word looks like a language code (en, pt-BR, zh_Hans), and is not a usual file ending."""
+    """Return whether a word has the form of a language code (en, pt-BR, zh_Hans) and is not a common file suffix."""
     return _LANGUAGE.fullmatch(code) is not None and _NOT_A_LANGUAGE.fullmatch(code) is None
 
 
 def language_of(path: Path) -> str | None:
-    """Read the language off a file's ending: `train.en.gz` is "en", `train.txt` is None."""
-    ending = _plain_name(path).suffix[1:]
-    return ending if is_language(ending) else None
-
-
-Languages = tuple[str | None, str | None]
+    """Return the language of a file name: "en" for `train.en.gz`, None for `train.txt`."""
+    suffix = _without_gz(path).suffix[1:]
+    return suffix if is_language(suffix) else None
 
 
 @dataclass(frozen=True)
@@ -397,78 +368,74 @@ class FilePair:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The files, source first."""
         return (self.source, self.target)
 
     def __iter__(self) -> Iterator[Pair]:
         return read_pairs(self.source, self.target)
 
-    def survey(self, complain: Complain) -> Iterator[Row]:
-        """Every row up to the end of the longer file; None where a side cannot be read or has ended."""
-        return zip_longest(survey_lines(self.source, complain), survey_lines(self.target, complain))
+    def scan(self, on_error: OnLineError) -> Iterator[ScannedPair]:
+        """Yield every row up to the end of the longer file; None where a side is unreadable or has ended."""
+        return zip_longest(scan_lines(self.source, on_error), scan_lines(self.target, on_error))
 
     def counts(self) -> tuple[int, int]:
-        """Lines of source and target."""
         return count_lines(self.source), count_lines(self.target)
 
     def languages(self) -> Languages:
-        """Read them off the endings."""
         return language_of(self.source), language_of(self.target)
 
 
 @dataclass(frozen=True)
-class Table:
-    """One file that holds both sides of each pair: TSV or JSONL, by its ending."""
+class PairTable:
+    """One file with both sides of each pair: TSV or JSONL."""
 
     path: Path
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """The one file."""
         return (self.path,)
 
     def __iter__(self) -> Iterator[Pair]:
         return read_table(self.path)
 
-    def survey(self, complain: Complain) -> Iterator[Row]:
-        """Every row; both sides None where it cannot be read."""
-        return ((None, None) if pair is None else pair for pair in survey_table(self.path, complain))
+    def scan(self, on_error: OnLineError) -> Iterator[ScannedPair]:
+        """Yield every row; both sides are None where it cannot be read."""
+        return ((None, None) if pair is None else pair for pair in scan_table(self.path, on_error))
 
     def counts(self) -> tuple[int, int]:
-        """Rows, once for each side."""
+        """Return the number of rows, once per side."""
         rows = count_lines(self.path)
         return rows, rows
 
     def languages(self) -> Languages:
-        """From the name (`train.en-de.tsv`), else from the keys of the first JSON row."""
-        codes = _plain_name(self.path).with_suffix("").suffix[1:].split("-")
+        """Return the languages of the name (`train.en-de.tsv`), else of the keys of the first JSON row."""
+        codes = _without_gz(self.path).with_suffix("").suffix[1:].split("-")
         if len(codes) == 2 and all(map(is_language, codes)):
             return codes[0], codes[1]
-        parse = _row_parser(self.path)
-        if isinstance(parse, _JsonRows):
-            with suppress(_UnfitError):  # reading the rows will say what is wrong
-                parse(next(read_lines(self.path)))
-            return parse.keys or (None, None)
+        parser = _row_parser(self.path)
+        if isinstance(parser, _JsonParser):
+            with suppress(RowError):  # reported when the rows are read
+                parser.parse(next(read_lines(self.path)))
+            return parser.languages or (None, None)
         return None, None
 
 
-Part = FilePair | Table
+CorpusPart = FilePair | PairTable
 
 
 @dataclass(frozen=True)
 class Corpus:
-    """Pairs from any number of files, one part after the other; iterating reads them anew each time."""
+    """Pairs from any number of files, in order; every iteration reads them from disk."""
 
-    parts: tuple[Part, ...]
-    reader: ClassVar[None] = None  # text is read by a tokenizer that learns from it
+    parts: tuple[CorpusPart, ...]
+    processor: ClassVar[None] = None  # text is split by a tokenizer that is trained on it
 
     @classmethod
     def of(cls, files: Iterable[tuple[Path, Path]] = (), tables: Iterable[Path] = ()) -> "Corpus":
-        """From pairs of plain files and from tables, in this order."""
-        parts: list[Part] = [FilePair(Path(source), Path(target)) for source, target in files]
-        parts += [Table(Path(path)) for path in tables]
+        """Create a corpus from pairs of plain files and from tables."""
+        parts: list[CorpusPart] = [FilePair(Path(source), Path(target)) for source, target in files]
+        parts += [PairTable(Path(path)) for path in tables]
         if not parts:
-            raise UsageError("no files: name a source and a target file, or one table with --pairs")
+            raise UsageError("no files: give a source and a target file, or a table with --pairs")
         return cls(tuple(parts))
 
     def __iter__(self) -> Iterator[Pair]:
@@ -477,89 +444,66 @@ class Corpus:
 
     @property
     def paths(self) -> tuple[Path, ...]:
-        """Every file, in reading order."""
         return tuple(path for part in self.parts for path in part.paths)
 
     def count(self) -> int:
-        """How many pairs, from newlines alone; a `DataError` if the two files of a part differ."""
+        """Count the pairs by newlines; raise a `DataError` if the line counts of two files differ."""
         total = 0
         for part in self.parts:
             source, target = part.counts()
             if source != target:
-                raise DataError(_counts_differ(*part.paths))
+                raise _line_counts_differ(*part.paths)
             total += source
         return total
 
-    def sources(self) -> int:
-        """How many sources: one for each pair."""
+    def num_sources(self) -> int:
+        """Return the number of sources: one per pair."""
         return self.count()
 
-    def pairs_of(self, sources: frozenset[int]) -> frozenset[int]:
-        """The numbers of the pairs that have one of these sources."""
+    def pairs_with_sources(self, sources: frozenset[int]) -> frozenset[int]:
         return sources
 
     def sha256(self) -> dict[Path, str]:
-        """Compute the SHA-256 of each file as it lies on disk."""
         return {path: sha256_of(path) for path in self.paths}
 
     def languages(self) -> Languages:
-        """Source and target language where file endings or JSON keys name them; a `UsageError` if parts disagree."""
+        """Return source and target language, if file names or JSON keys have them and agree."""
         named = [part.languages() for part in self.parts]
-        return _agreed("source", [source for source, _ in named]), _agreed("target", [target for _, target in named])
+        languages: list[str | None] = []
+        for side, codes in zip(("source", "target"), zip(*named, strict=True), strict=True):
+            known = sorted({code for code in codes if code})
+            if len(known) > 1:
+                raise UsageError(f"the files have several {side} languages ({', '.join(known)}); give --{side}-lang")
+            languages.append(known[0] if known else None)
+        return languages[0], languages[1]
 
 
-def _agreed(side: str, codes: list[str | None]) -> str | None:
-    known = sorted({code for code in codes if code})
-    if len(known) > 1:
-        raise UsageError(f"the files name several {side} languages ({', '.join(known)}); say --{side}-lang")
-    return known[0] if known else None
-
-
-# -------------------------------------------------------------------------------------------------------------- writing
-
-
-def _check_line(line: str, first: bool) -> None:
-    if "\n" in line or "\0" in line:
-        raise ValueError(f"a line cannot hold a line end or NUL: {line[:60]!r}")
-    if first and line.startswith("\ufeff"):
-        raise ValueError("the first line would start with a byte-order mark")
+# --- writing ----------------------------------------------------------------------------------------------------
 
 
 @contextmanager
-def writing(path: Path) -> Iterator[Callable[[str], None]]:
-    r"""Give a function that adds one line to `path`; the file appears only when all went well: written aside, renamed.
+def line_writer(path: Path) -> Iterator[Callable[[str], None]]:
+    r"""Yield a function that adds a line to `path`; the file is replaced only if all lines were written.
 
-    Compressed if named `.gz`, without a time stamp: equal lines, equal bytes. A line may not hold ``\n`` or NUL, nor
-    may the first begin with U+FEFF, for these could not be read back; a carriage return at its end is lost on reading.
+    A line with ``\n`` or NUL, or a first line that starts with U+FEFF, is a `ValueError`: it could not be read back.
     """
-    aside, first = path.with_name(f"{TEMPORARY}{path.name}"), True
+    first = True
+    with atomic_io.replace_file(path) as file:
 
-    def write(line: str) -> None:
-        nonlocal first
-        _check_line(line, first)
-        first = False
-        file.write(line.encode() + b"\n")
+        def write(line: str) -> None:
+            nonlocal first
+            if "\n" in line or "\0" in line:
+                raise ValueError(f"a line cannot contain a line end or NUL: {line[:60]!r}")
+            if first and line.startswith("\ufeff"):
+                raise ValueError("the first line cannot start with a byte-order mark")
+            first = False
+            file.write(line.encode() + b"\n")
 
-    try:
-        with _explained(path, "written"):
-            with aside.open("wb") as raw, _compressed(raw) if path.suffix == ".gz" else nullcontext(raw) as file:
-                yield write
-            sync_file(aside)
-            aside.replace(path)
-            sync_directory(path.parent)
-    finally:
-        aside.unlink(missing_ok=True)
+        yield write
 
 
-def _compressed(raw: BinaryIO) -> AbstractContextManager[BinaryIO]:
-    return cast(AbstractContextManager[BinaryIO], gzip.GzipFile("", "wb", 6, raw, mtime=0))
-
-
-def write_lines(path: Path, lines: Iterable[str]) -> int:
-    """Write lines to `path` (compressed if named `.gz`), all or nothing; how many there were. See `writing`."""
-    count = 0
-    with writing(path) as write:
+def write_lines(path: Path, lines: Iterable[str]) -> None:
+    """Write lines to a file, gzipped if it is named `.gz`; see `line_writer`."""
+    with line_writer(path) as write:
         for line in lines:
             write(line)
-            count += 1
-    return count

@@ -1,28 +1,29 @@
-"""Photos from files as arrays of bytes: upright, red-green-blue, of the size asked for. Knows no captions or models.
+"""Read image files as arrays of RGB bytes: upright, cropped and scaled.
 
-Whatever a file holds, it becomes a picture or an `ImageError` of one line, never a crash:
+Any file becomes an image or an `ImageError`:
 
-* JPEG, PNG, GIF, WebP, BMP, TIFF and PPM are read, by what is in the file and not by its name; nothing else is tried.
-* Of an animation the first frame is taken. A photo is turned upright as its EXIF says; unreadable EXIF says nothing.
-* Grey, palette, CMYK and other colours become RGB. What is transparent shows white. 16-bit grey is scaled to 8 bits;
-  numbers without a known range (floats, 32-bit grey beyond 16 bits) are refused.
-* The declared width × height is looked at before anything is decoded: beyond `LARGEST` pixels it is refused, since a
-  file of a few kilobytes may unfold to gigabytes.
+* JPEG, PNG, GIF, WebP, BMP, TIFF and PPM are read, detected by content.
+* The first frame of an animation is used. EXIF orientation is applied; unreadable EXIF is ignored.
+* All colour modes become RGB, transparency on white. 16-bit grey is scaled to 8 bits; values without a known range
+  (floats, 32-bit grey beyond 16 bits) are rejected.
+* The declared size is checked before decoding: a file of a few kilobytes may unpack to gigabytes.
 
-Pillow does the reading, and is imported when the first picture is read. It comes with `softgaze[vision]`, which also
-brings torch; an exported model needs Pillow alone.
+Pillow is imported when the first image is read. It comes with `softgaze[vision]`, which also brings torch; an exported
+model needs Pillow alone.
 """
 
+import base64
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
-import numpy
-import numpy.typing
+import numpy as np
+import numpy.typing as npt
 
 from softgaze.data.boxes import Box
 from softgaze.errors import DataError, ResourceError
@@ -30,240 +31,222 @@ from softgaze.errors import DataError, ResourceError
 if TYPE_CHECKING:
     from PIL import Image
 
-Array = numpy.typing.NDArray[Any]
+Array = npt.NDArray[Any]
 
-LARGEST = 80_000_000  # pixels: above every usual camera, below where pillow itself begins to worry
+MAX_PIXELS = 80_000_000  # more than usual cameras have, less than Pillow's own limit
+MAX_PAGE_SIDE = 640  # pixels of an image in a page
 FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM")
-_ORIENTATION = 0x0112  # the EXIF tag
+MEDIA_TYPES = ("image/jpeg", "image/png")
 
 
 class ImageError(DataError):
-    """One image that cannot be read: `path`, why, and what helps."""
+    """An image that cannot be read."""
 
     def __init__(self, path: Path, why: str, remedy: str) -> None:
         super().__init__(f"{path}: {why}; {remedy}")
         self.path, self.why, self.remedy = path, why, remedy
 
 
-# ------------------------------------------------------------------------------------------------------------- framing
+# --- which part of an image is used -----------------------------------------------------------------------------
 
 
-class Size(NamedTuple):
-    """Pixels across and down."""
+class ImageSize(NamedTuple):
+    """Width and height in pixels."""
 
     width: int
     height: int
 
 
 @dataclass(frozen=True)
-class Framing:
-    """Which part of a photo is seen, and at what size: enough to map places of either onto the other."""
+class ImageView:
+    """The part of an image that is used, and the size it is scaled to."""
 
-    photo: Size  # upright
-    crop: Box  # in shares of the photo
-    view: Size
+    image: ImageSize  # upright
+    crop: Box
+    size: ImageSize
 
     def to_view(self, box: Box) -> Box:
-        """Where a box of the photo is in the view; what lies outside is cut off, and a box outside has no area."""
+        """Map a box of the image to the view, clipped; a box outside of the view has no area."""
         width, height = self.crop.right - self.crop.left, self.crop.bottom - self.crop.top
         left, right = ((edge - self.crop.left) / width for edge in (box.left, box.right))
         top, bottom = ((edge - self.crop.top) / height for edge in (box.top, box.bottom))
         return Box(*(min(max(edge, 0.0), 1.0) for edge in (left, top, right, bottom)))
 
-    def to_photo(self, box: Box) -> Box:
-        """Where a box of the view is in the photo."""
-        width, height = self.crop.right - self.crop.left, self.crop.bottom - self.crop.top
-        left, right = (self.crop.left + edge * width for edge in (box.left, box.right))
-        top, bottom = (self.crop.top + edge * height for edge in (box.top, box.bottom))
-        return Box(left, top, right, bottom)
+
+ViewRule = Callable[[ImageSize], ImageView]
+FULL_IMAGE = Box(0.0, 0.0, 1.0, 1.0)
 
 
-Frame = Callable[[Size], Framing]
-WHOLE = Box(0.0, 0.0, 1.0, 1.0)
+def full_size(image: ImageSize) -> ImageView:
+    """View the whole image unscaled."""
+    return ImageView(image, FULL_IMAGE, image)
 
 
-def untouched(photo: Size) -> Framing:
-    """The photo as it is."""
-    return Framing(photo, WHOLE, photo)
+def fit_within(side: int) -> ViewRule:
+    """View the whole image, scaled down so that no side has more than `side` pixels."""
+
+    def view(image: ImageSize) -> ImageView:
+        scale = min(1.0, side / max(image))
+        return ImageView(image, FULL_IMAGE, ImageSize(*(max(1, round(length * scale)) for length in image)))
+
+    return view
 
 
-def shorter_side(side: int) -> Frame:
-    """All of the photo, its shorter side so many pixels long."""
+def center_square(side: int) -> ViewRule:
+    """View the largest central square, scaled to `side` pixels."""
 
-    def frame(photo: Size) -> Framing:
-        scale = side / min(photo)
-        return Framing(
-            photo, WHOLE, Size(max(side, round(photo.width * scale)), max(side, round(photo.height * scale)))
-        )
+    def view(image: ImageSize) -> ImageView:
+        across, down = ((length - min(image)) / 2 / length for length in image)
+        return ImageView(image, Box(across, down, 1 - across, 1 - down), ImageSize(side, side))
 
-    return frame
+    return view
 
 
-def at_most(side: int) -> Frame:
-    """All of the photo, neither side longer than so many pixels; a smaller photo stays as it is."""
-
-    def frame(photo: Size) -> Framing:
-        scale = min(1.0, side / max(photo))
-        return Framing(photo, WHOLE, Size(*(max(1, round(length * scale)) for length in photo)))
-
-    return frame
+# --- reading ----------------------------------------------------------------------------------------------------
 
 
-def centre_square(side: int) -> Frame:
-    """The largest square in the middle of the photo, so many pixels wide."""
-
-    def frame(photo: Size) -> Framing:
-        across, down = ((length - min(photo)) / 2 / length for length in photo)
-        return Framing(photo, Box(across, down, 1 - across, 1 - down), Size(side, side))
-
-    return frame
-
-
-# ------------------------------------------------------------------------------------------------------------- reading
-
-
-class Picture(NamedTuple):
-    """Bytes (height, width, 3) in red, green and blue, and which part of which photo they are."""
+class LoadedImage(NamedTuple):
+    """RGB bytes (height, width, 3), and which part of the file they show."""
 
     pixels: Array
-    framing: Framing
+    view: ImageView
 
 
-Complain = Callable[[ImageError], None]
-
-
-def read_image(path: Path, frame: Frame = untouched) -> Picture:
-    """One picture from a file; an `ImageError` if it cannot be."""
+def read_image(path: Path, view_rule: ViewRule = full_size) -> LoadedImage:
+    """Read an image file; raise an `ImageError` if that fails."""
     try:
         if not path.is_file():
-            raise ImageError(path, "is no file" if path.exists() else "does not exist", "check the name and the folder")
+            raise ImageError(path, "not a file" if path.exists() else "does not exist", "check the name and the folder")
         with path.open("rb") as stream:
-            return decode_image(stream, path, frame)
+            return decode_image(stream, path, view_rule)
     except OSError as error:
         raise ImageError(path, f"cannot be read: {(error.strerror or str(error)).lower()}", "check the file") from error
 
 
-def decode_image(stream: BinaryIO, name: Path, frame: Frame = untouched) -> Picture:
-    """One picture from a stream that can seek; `name` stands for it in errors."""
+def decode_image(stream: BinaryIO, name: Path, view_rule: ViewRule = full_size) -> LoadedImage:
+    """Read an image from a seekable stream; `name` identifies it in errors."""
     pillow = _pillow()
     try:
-        with warnings.catch_warnings():  # pillow warns of damaged metadata and of sizes that are refused below
+        with warnings.catch_warnings():  # Pillow warns of damaged metadata, and of sizes that are rejected below
             warnings.simplefilter("ignore")
             with pillow.open(stream, formats=FORMATS) as image:
-                return _picture(image, name, frame)
+                return _load(image, name, view_rule)
     except ImageError:
         raise
     except pillow.UnidentifiedImageError as error:
-        raise ImageError(
-            name, f"not an image of a kind we read ({', '.join(FORMATS)})", "convert or remove it"
-        ) from error
+        formats = ", ".join(FORMATS)
+        raise ImageError(name, f"not an image of a supported format ({formats})", "convert or remove it") from error
     except pillow.DecompressionBombError as error:
-        raise ImageError(name, f"more than {LARGEST:,} pixels", "scale it down") from error
+        raise ImageError(name, f"more than {MAX_PIXELS:,} pixels", "scale it down") from error
     except MemoryError as error:
         raise ImageError(name, "does not fit into memory", "scale it down") from error
-    except Exception as error:  # decoders meet broken files with errors of every kind
-        raise ImageError(
-            name, f"damaged ({' '.join(str(error).split()) or type(error).__name__})", "replace it"
-        ) from error
-
-
-def survey_images(paths: Iterable[Path], frame: Frame, complain: Complain) -> Iterator[Picture | None]:
-    """Every picture, None for one that cannot be read; `complain` is told why."""
-    for path in paths:
-        try:
-            yield read_image(path, frame)
-        except ImageError as error:
-            complain(error)
-            yield None
+    except Exception as error:  # decoders raise errors of every kind on broken files
+        why = " ".join(str(error).split()) or type(error).__name__
+        raise ImageError(name, f"damaged ({why})", "replace it") from error
 
 
 def _pillow() -> Any:
-    """`PIL.Image`, or one line that says how to get it."""
     try:
         from PIL import Image
     except ImportError:
-        raise ResourceError("pictures need pillow, which is not installed; pip install pillow") from None
+        raise ResourceError("images need Pillow, which is not installed; pip install pillow") from None
     return Image
 
 
-def _picture(image: "Image.Image", name: Path, frame: Frame) -> Picture:
-    """Decode what was opened, once its size is found bearable."""
-    _check_size(Size(*image.size), name)
-    image.load()  # of an animation the first frame; TIFF is turned by this, and some EXIF comes after the pixels
-    turn = _turn(image)
-    upright = image if turn is None else image.transpose(turn)
-    framing = frame(Size(*upright.size))
-    _check_size(framing.view, name)
-    crop = _edges(framing)
-    colours = _in_colour(upright, name)
-    if framing.view != colours.size or crop != (0, 0, *colours.size):
-        colours = colours.resize(framing.view, resample=_pillow().Resampling.BICUBIC, box=crop, reducing_gap=3.0)
-    return Picture(numpy.asarray(colours), framing)
+def _load(image: "Image.Image", name: Path, view_rule: ViewRule) -> LoadedImage:
+    from PIL import ImageOps
+
+    _check_size(ImageSize(*image.size), name)
+    image.load()  # before EXIF is read, which in some formats follows the pixels
+    try:
+        upright = ImageOps.exif_transpose(image)
+    except Exception:  # as for decoders
+        upright = image
+    view = view_rule(ImageSize(*upright.size))
+    _check_size(view.size, name)
+    left, top, width, height = view.crop.pixels(view.image)
+    crop = left, top, min(left + width, view.image.width), min(top + height, view.image.height)
+    rgb = _to_rgb(upright, name)
+    if view.size != rgb.size or crop != (0, 0, *rgb.size):
+        rgb = rgb.resize(view.size, resample=_pillow().Resampling.BICUBIC, box=crop, reducing_gap=3.0)
+    return LoadedImage(np.asarray(rgb), view)
 
 
-def _check_size(size: Size, name: Path) -> None:
+def _check_size(size: ImageSize, name: Path) -> None:
     if min(size) < 1:
         raise ImageError(name, f"has no pixels ({size.width}×{size.height})", "replace it")
-    if math.prod(size) > LARGEST:
-        raise ImageError(name, f"{size.width}×{size.height} is more than {LARGEST:,} pixels", "scale or crop it")
+    if math.prod(size) > MAX_PIXELS:
+        raise ImageError(name, f"{size.width}×{size.height} is more than {MAX_PIXELS:,} pixels", "scale or crop it")
 
 
-def _edges(framing: Framing) -> tuple[float, float, float, float]:
-    """The crop in pixels, for pillow."""
-    left, top, width, height = framing.crop.pixels(framing.photo)
-    return left, top, min(left + width, framing.photo.width), min(top + height, framing.photo.height)
-
-
-def _turn(image: "Image.Image") -> Any:
-    """What makes the photo upright, if it is not."""
-    turns = _pillow().Transpose
-    try:
-        orientation: Any = image.getexif().get(_ORIENTATION)
-    except Exception:  # as for decoders; a photo whose EXIF cannot be read is taken as it lies
-        return None
-    return {
-        2: turns.FLIP_LEFT_RIGHT,
-        3: turns.ROTATE_180,
-        4: turns.FLIP_TOP_BOTTOM,
-        5: turns.TRANSPOSE,
-        6: turns.ROTATE_270,
-        7: turns.TRANSVERSE,
-        8: turns.ROTATE_90,
-    }.get(orientation)
-
-
-def _in_colour(image: "Image.Image", name: Path) -> Any:
-    """The same picture in RGB, on white where it is transparent."""
+def _to_rgb(image: "Image.Image", name: Path) -> Any:
     if image.mode == "F" or image.mode.startswith("I"):
-        return _pillow().fromarray(_eight_bits(numpy.asarray(image), name)).convert("RGB")
+        grey = np.asarray(image)
+        if grey.dtype.kind == "f" or grey.min() < 0 or grey.max() > 0xFFFF:
+            raise ImageError(name, "values beyond 16 bits have no known range", "convert to 8 or 16 bits")
+        scaled = (grey.astype(np.uint32) * 255 + 0x7FFF) // 0xFFFF
+        return _pillow().fromarray(scaled.astype(np.uint8)).convert("RGB")
     if image.mode in ("RGBA", "LA", "PA", "RGBa", "La") or "transparency" in image.info:
-        seen = image.convert("RGBA")
-        paper = _pillow().new("RGBA", seen.size, "white")
-        return _pillow().alpha_composite(paper, seen).convert("RGB")
+        transparent = image.convert("RGBA")
+        white = _pillow().new("RGBA", transparent.size, "white")
+        return _pillow().alpha_composite(white, transparent).convert("RGB")
     return image.convert("RGB")
 
 
-def _eight_bits(grey: Array, name: Path) -> Array:
-    """16-bit grey scaled to 8 bits; floats and wider numbers have no range that could be known."""
-    if grey.dtype.kind == "f" or grey.min() < 0 or grey.max() > 0xFFFF:
-        raise ImageError(name, "numbers beyond 16 bits, whose black and white are not known", "convert to 8 or 16 bits")
-    return ((grey.astype(numpy.uint32) * 255 + 0x7FFF) // 0xFFFF).astype(numpy.uint8)
-
-
-# ------------------------------------------------------------------------------------------------------------- writing
+# --- writing ----------------------------------------------------------------------------------------------------
 
 
 def write_image(path: Path, pixels: Array) -> None:
-    """Write bytes (height, width, 3) as the kind of image that the name says."""
+    """Write bytes (height, width, 3) in the format that the file name implies."""
     _pillow().fromarray(pixels).save(path)
 
 
 def encode_image(pixels: Array) -> tuple[bytes, str]:
-    """Bytes (height, width, 3) as a file for a page, and its kind: JPEG, or PNG where that is smaller (drawings)."""
+    """Encode bytes (height, width, 3) as JPEG or PNG, whichever is smaller, and return the media type."""
     image, files = _pillow().fromarray(pixels), dict[str, bytes]()
-    for kind in ("jpeg", "png"):
+    for media_type in MEDIA_TYPES:
         stream = BytesIO()
-        image.save(stream, kind, quality=88, optimize=True)
-        files[f"image/{kind}"] = stream.getvalue()
-    media = min(files, key=lambda each: len(files[each]))
-    return files[media], media
+        image.save(stream, media_type.removeprefix("image/"), quality=88, optimize=True)
+        files[media_type] = stream.getvalue()
+    smallest = min(files, key=lambda media_type: len(files[media_type]))
+    return files[smallest], smallest
+
+
+@dataclass(frozen=True)
+class Photo:
+    """An encoded image to draw attention on; the grid of the model covers `crop` of it."""
+
+    image: bytes
+    media: str
+    size: ImageSize  # of the original, upright
+    crop: Box = FULL_IMAGE
+
+    def __post_init__(self) -> None:
+        if self.media not in MEDIA_TYPES:
+            raise ValueError(f"expected a media type of {', '.join(MEDIA_TYPES)}, got {self.media!r}")
+        if min(self.size) < 1:
+            raise ValueError(f"an image of {self.size[0]}×{self.size[1]} pixels has no pixels")
+
+    def to_grid(self, box: Box) -> Box:
+        """Map a box of the image to the grid, clipped; a box outside of the crop has no area."""
+        return ImageView(self.size, self.crop, self.size).to_view(box)
+
+    @cached_property
+    def data_url(self) -> str:
+        return f"data:{self.media};base64,{base64.b64encode(self.image).decode()}"
+
+    def to_dict(self) -> dict[str, Any]:
+        image = base64.b64encode(self.image).decode()
+        return {"image": image, "media": self.media, "size": list(self.size), "crop": list(self.crop)}
+
+    @classmethod
+    def from_dict(cls, stored: dict[str, Any]) -> "Photo":
+        image = base64.b64decode(stored["image"], validate=True)
+        width, height = map(int, stored["size"])
+        return cls(image, str(stored["media"]), ImageSize(width, height), Box(*map(float, stored["crop"])))
+
+
+def load_photo(path: Path, view_rule: ViewRule = full_size) -> Photo:
+    """Read an image for a page; `view_rule` is that of the model."""
+    pixels, view = read_image(path, fit_within(MAX_PAGE_SIDE))
+    return Photo(*encode_image(pixels), view.image, view_rule(view.image).crop)

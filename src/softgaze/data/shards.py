@@ -1,8 +1,8 @@
-"""Encoded pairs on disk, memory-mapped: encoded once, read at random, never held in memory.
+"""Encoded pairs on disk, memory-mapped: written once, read at random, never held in memory.
 
-A shard is four raw little-endian files: tokens and offsets of each side; two more if the pairs have links. A source may
-be of vectors instead of tokens; pairs that follow each other may then share one, and another file says which source is
-whose. This file knows nothing of text or batches.
+A shard is a set of raw little-endian files: tokens and row offsets of source and target, and of the alignment links if
+there are any. A source may be a sequence of vectors instead of ids; consecutive pairs may then share one source, and a
+further file maps pairs to sources.
 """
 
 import json
@@ -12,224 +12,208 @@ from itertools import islice, pairwise
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy
-import numpy.typing
+import numpy as np
+import numpy.typing as npt
 
 from softgaze.errors import DataError
 
-Array = numpy.typing.NDArray[Any]
-Source = Sequence[Any]  # ids, or vectors
-Ids = tuple[Source, list[int]]  # source, target
-LinkedIds = tuple[Source, list[int], list[int]]  # and the links between them: three numbers each
-Row = Ids | LinkedIds
+Array = npt.NDArray[Any]
+EncodedPair = tuple[Sequence[Any], list[int]]  # source ids or vectors, target ids
+EncodedAlignedPair = tuple[Sequence[Any], list[int], list[int]]  # with links, three numbers each
 
-PAIRS = 1 << 20  # pairs in a shard: small enough to copy about, large enough that nobody counts files
+PAIRS = 1 << 20  # pairs per shard
 BUFFER = 1 << 14  # pairs written at once
 SIDES, LINKS = ("source", "target"), "links"
 
 
-class Vectors(NamedTuple):
-    """What a source is made of, if not of ids."""
+class VectorSpec(NamedTuple):
+    """Data type and width of sources that are vectors."""
 
-    kind: str  # of its numbers
-    width: int  # how many an item has
+    dtype: str
+    width: int
 
 
 def write_shards(
     directory: Path,
-    pairs: Iterable[Row],
+    pairs: Iterable[EncodedPair | EncodedAlignedPair],
     vocabulary: int,
     largest_link: int | None = None,
-    vectors: Vectors | None = None,
+    vectors: VectorSpec | None = None,
 ) -> int:
-    """Write encoded pairs; returns how many. `directory` must be new: the caller renames it when all is there.
+    """Write encoded pairs to a new directory and return how many there were.
 
-    The pairs have links if `largest_link` is given: the largest number that may stand in one. Sources are of ids unless
-    `vectors` says otherwise.
+    The pairs have links if `largest_link`, the largest number in a link, is given. Sources are ids unless `vectors` is
+    given.
     """
     directory.mkdir(parents=True)
-    kinds = dict.fromkeys(SIDES, kind_for(vocabulary - 1))
+    dtypes = dict.fromkeys(SIDES, _uint_dtype(vocabulary - 1))
     if largest_link is not None:
-        kinds[LINKS] = kind_for(largest_link)
-    stream, number, total = iter(pairs), 0, 0
-    while count := write_shard(directory / f"shard-{number:05d}", islice(stream, PAIRS), kinds, vectors):
-        number, total = number + 1, total + count
-    facts = {"kind": kinds["target"], "links": kinds.get(LINKS), "shards": number, "pairs": total, "vectors": vectors}
+        dtypes[LINKS] = _uint_dtype(largest_link)
+    stream, shards, total = iter(pairs), 0, 0
+    while count := _write_shard(directory / f"shard-{shards:05d}", islice(stream, PAIRS), dtypes, vectors):
+        shards, total = shards + 1, total + count
+    facts = {"kind": dtypes["target"], "links": dtypes.get(LINKS), "shards": shards, "pairs": total, "vectors": vectors}
     (directory / "shards.json").write_text(json.dumps(facts))
     return total
 
 
-def kind_for(largest: int) -> str:
-    """The smaller kind of number that holds it."""
+def _uint_dtype(largest: int) -> str:
     return "<u2" if largest < 1 << 16 else "<u4"
 
 
-def write_shard(stem: Path, pairs: Iterator[Row], kinds: dict[str, str], vectors: Vectors | None) -> int:
-    """One shard's files, of so many sides; returns its number of pairs, 0 when there was nothing left to write."""
-    writers: list[IdWriter] = [IdWriter(stem, side, kind) for side, kind in kinds.items()]
+def _write_shard(stem: Path, pairs: Iterator[Any], dtypes: dict[str, str], vectors: VectorSpec | None) -> int:
+    """Write one shard and return its number of pairs, 0 if none are left."""
+    writers = [_IdWriter(stem, side, dtype) for side, dtype in dtypes.items()]
     if vectors is not None:
-        writers[0] = VectorWriter(stem, SIDES[0], vectors.kind)
+        writers[0] = _VectorWriter(stem, SIDES[0], vectors.dtype)
     total = 0
     while block := list(islice(pairs, max(1, BUFFER // (vectors.width if vectors else 1)))):
-        for place, writer in enumerate(writers):
-            writer.add([pair[place] for pair in block])
+        for column, writer in enumerate(writers):
+            writer.write([pair[column] for pair in block])
         total += len(block)
     return total
 
 
-class IdWriter:
-    """Writes one side of a shard."""
+class _IdWriter:
+    def __init__(self, stem: Path, side: str, dtype: str) -> None:
+        self.stem, self.side, self.dtype = stem, side, dtype
+        self.num_items = self.num_rows = 0
 
-    def __init__(self, stem: Path, side: str, kind: str) -> None:
-        self.stem, self.side, self.kind = stem, side, kind
-        self.end = self.rows = 0  # items and rows so far
+    def write(self, rows: Sequence[Any]) -> None:
+        ends = self.num_items + np.array([len(row) for row in rows], dtype="<i8").cumsum()
+        self.append("tokens", self.flatten(rows))
+        self.append("offsets", ends if self.num_rows else np.concatenate([[0], ends]))
+        self.num_items, self.num_rows = int(ends[-1]), self.num_rows + len(rows)
 
-    def add(self, rows: Sequence[Any]) -> None:
-        """Some more rows."""
-        offsets = self.end + numpy.array([len(row) for row in rows], dtype="<i8").cumsum()
-        append(self.stem, f"{self.side}.tokens", self.flat(rows))
-        append(self.stem, f"{self.side}.offsets", offsets if self.rows else numpy.concatenate([[0], offsets]))
-        self.end, self.rows = int(offsets[-1]), self.rows + len(rows)
+    def flatten(self, rows: Sequence[Any]) -> Array:
+        return np.array([token for row in rows for token in row], dtype=self.dtype)
 
-    def flat(self, rows: Sequence[Any]) -> Array:
-        """All ids, one after the other."""
-        return numpy.array([token for row in rows for token in row], dtype=self.kind)
+    def append(self, suffix: str, values: Array) -> None:
+        with open(f"{self.stem}.{self.side}.{suffix}", "ab") as file:
+            file.write(values.astype(values.dtype.newbyteorder("<")).tobytes())
 
 
-class VectorWriter(IdWriter):
-    """Writes sources of vectors, each once while it is the same object as the one before."""
+class _VectorWriter(_IdWriter):
+    """Writes a source once while it is the same object as the one before."""
 
     last: Any = None
 
-    def add(self, rows: Sequence[Any]) -> None:
-        """Those that are new, and which each pair has."""
-        new = [row is not before for before, row in pairwise([self.last, *rows])]
-        append(self.stem, f"{self.side}.rows", self.rows - 1 + numpy.array(new, dtype="<i8").cumsum())
+    def write(self, rows: Sequence[Any]) -> None:
+        new = [row is not previous for previous, row in pairwise([self.last, *rows])]
+        self.append("rows", self.num_rows - 1 + np.array(new, dtype="<i8").cumsum())
         self.last = rows[-1]
         if any(new):
-            super().add([row for row, is_new in zip(rows, new, strict=True) if is_new])
+            super().write([row for row, is_new in zip(rows, new, strict=True) if is_new])
 
-    def flat(self, rows: Sequence[Any]) -> Array:
-        """All vectors, one after the other."""
-        return numpy.concatenate([numpy.asarray(row, dtype=self.kind) for row in rows])
-
-
-def append(stem: Path, ending: str, values: Array) -> None:
-    """Add to one of the files."""
-    with open(f"{stem}.{ending}", "ab") as file:
-        file.write(values.astype(values.dtype.newbyteorder("<")).tobytes())
+    def flatten(self, rows: Sequence[Any]) -> Array:
+        return np.concatenate([np.asarray(row, dtype=self.dtype) for row in rows])
 
 
 @dataclass(frozen=True)
-class Side:
+class _Column:
     """One side of one shard."""
 
     tokens: Array
-    offsets: Array  # one more than there are rows
-    rows: Array | None = None  # which of them each pair has; else they are in the order of the pairs
+    offsets: Array  # one more than rows
+    rows: Array | None = None  # the row of each pair; None: pair n has row n
 
     @classmethod
-    def open(cls, stem: Path, side: str, kind: str) -> "Side":
-        """Map it; a file without a byte, as of pairs that have no links, cannot be mapped."""
+    def open(cls, stem: Path, side: str, dtype: str) -> "_Column":
         path = Path(f"{stem}.{side}.tokens")
-        tokens = numpy.memmap(path, dtype=kind, mode="r") if path.stat().st_size else numpy.empty(0, dtype=kind)
-        return cls(tokens, numpy.memmap(f"{stem}.{side}.offsets", dtype="<i8", mode="r"))
+        # An empty file, as of pairs without links, cannot be mapped.
+        tokens = np.memmap(path, dtype=dtype, mode="r") if path.stat().st_size else np.empty(0, dtype=dtype)
+        return cls(tokens, np.memmap(f"{stem}.{side}.offsets", dtype="<i8", mode="r"))
 
     @classmethod
-    def open_vectors(cls, stem: Path, vectors: Vectors) -> "Side":
-        """Map sources of vectors."""
-        side = cls.open(stem, SIDES[0], vectors.kind)
-        rows = numpy.memmap(f"{stem}.{SIDES[0]}.rows", dtype="<i8", mode="r")
-        return cls(side.tokens.reshape(-1, vectors.width), side.offsets, rows)
+    def open_vectors(cls, stem: Path, vectors: VectorSpec) -> "_Column":
+        column = cls.open(stem, SIDES[0], vectors.dtype)
+        rows = np.memmap(f"{stem}.{SIDES[0]}.rows", dtype="<i8", mode="r")
+        return cls(column.tokens.reshape(-1, vectors.width), column.offsets, rows)
 
-    def __getitem__(self, row: int) -> Array:
-        start, end = self.edges(numpy.array([row]))
-        return numpy.asarray(self.tokens[int(start[0]) : int(end[0])])
+    def __getitem__(self, pair: int) -> Array:
+        starts, ends = self.bounds(np.array([pair]))
+        return np.asarray(self.tokens[int(starts[0]) : int(ends[0])])
 
-    def edges(self, rows: Array) -> tuple[Array, Array]:
-        """Where each of `rows` begins and ends."""
-        own = rows if self.rows is None else self.rows[rows]
-        return numpy.asarray(self.offsets[own]), numpy.asarray(self.offsets[own + 1])
-
-    def lengths(self, rows: Array) -> Array:
-        """Tokens in each of `rows`."""
-        starts, ends = self.edges(rows)
-        return ends - starts
+    def bounds(self, pairs: Array) -> tuple[Array, Array]:
+        """Return where the tokens of each pair start and end."""
+        rows = pairs if self.rows is None else self.rows[pairs]
+        return np.asarray(self.offsets[rows]), np.asarray(self.offsets[rows + 1])
 
 
-class Rows(NamedTuple):
-    """Rows of ids, one after the other: each id (or vector), and which row and column it belongs to."""
+class RaggedRows(NamedTuple):
+    """Concatenated rows of ids or vectors, with the row and column of each, and the length of each row."""
 
     tokens: Array
     row: Array
     column: Array
-    lengths: Array  # of each row
+    lengths: Array
 
 
 class Shards:
-    """All encoded pairs of a corpus, by number."""
+    """All encoded pairs of a corpus, by index."""
 
     def __init__(self, directory: Path) -> None:
         try:
             facts = json.loads((directory / "shards.json").read_text())
         except (OSError, ValueError) as error:
-            raise DataError(f"{directory}: holds no encoded text; remove it and run the command again") from error
+            raise DataError(f"{directory}: no encoded text in it; remove it and run the command again") from error
         self.count: int = facts["pairs"]
-        stems = [directory / f"shard-{number:05d}" for number in range(facts["shards"])]
-        vectors = facts.get("vectors")
-        self.vectors = Vectors(*vectors) if vectors else None
-        self.parts = [
-            (self.open_source(stem, facts["kind"]), Side.open(stem, "target", facts["kind"])) for stem in stems
-        ]
-        kind = facts.get("links")
-        self.link_parts = [Side.open(stem, LINKS, kind) for stem in stems] if kind else None
-
-    def open_source(self, stem: Path, kind: str) -> Side:
-        """Of ids or vectors."""
-        return Side.open(stem, "source", kind) if self.vectors is None else Side.open_vectors(stem, self.vectors)
+        self.vectors = VectorSpec(*facts["vectors"]) if facts.get("vectors") else None
+        stems = [directory / f"shard-{index:05d}" for index in range(facts["shards"])]
+        targets = [_Column.open(stem, "target", facts["kind"]) for stem in stems]
+        if self.vectors is None:
+            sources = [_Column.open(stem, "source", facts["kind"]) for stem in stems]
+        else:
+            sources = [_Column.open_vectors(stem, self.vectors) for stem in stems]
+        self.shards = list(zip(sources, targets, strict=True))
+        dtype = facts.get("links")
+        self.link_shards = [_Column.open(stem, LINKS, dtype) for stem in stems] if dtype else None
 
     def __len__(self) -> int:
         return self.count
 
-    def __getitem__(self, number: int) -> tuple[Array, Array]:
-        """Ids of pair `number`: source, target."""
-        source, target = self.parts[number // PAIRS]
-        return source[number % PAIRS], target[number % PAIRS]
+    def __getitem__(self, pair: int) -> tuple[Array, Array]:
+        """Return the ids of a pair: source, target."""
+        source, target = self.shards[pair // PAIRS]
+        return source[pair % PAIRS], target[pair % PAIRS]
 
     @property
     def has_links(self) -> bool:
-        """Whether pairs may have links."""
-        return self.link_parts is not None
+        """Return whether the pairs were written with alignment links."""
+        return self.link_shards is not None
 
-    def links(self, number: int) -> Array:
-        """Links (N, 3) of pair `number`."""
-        if self.link_parts is None:
+    def links(self, pair: int) -> Array:
+        """Return the links (N, 3) of a pair."""
+        if self.link_shards is None:
             raise ValueError("these pairs were written without links")
-        return self.link_parts[number // PAIRS][number % PAIRS].reshape(-1, 3)
+        return self.link_shards[pair // PAIRS][pair % PAIRS].reshape(-1, 3)
 
-    def lengths(self, numbers: Array) -> Array:
-        """Lengths (N, 2) of the pairs `numbers` (N,)."""
-        result = numpy.empty((len(numbers), 2), dtype=numpy.int64)
-        shard, row = numbers // PAIRS, numbers % PAIRS
-        for part in numpy.unique(shard):
-            here = shard == part
-            for place, side in enumerate(self.parts[part]):
-                result[here, place] = side.lengths(row[here])
+    def lengths(self, pairs: Array) -> Array:
+        """Return the lengths (N, 2) of the pairs (N,): source, target."""
+        result = np.empty((len(pairs), 2), dtype=np.int64)
+        shard_index, row = pairs // PAIRS, pairs % PAIRS
+        for shard in np.unique(shard_index):
+            here = shard_index == shard
+            for side, column in enumerate(self.shards[shard]):
+                starts, ends = column.bounds(row[here])
+                result[here, side] = ends - starts
         return result
 
-    def gather(self, numbers: Array) -> tuple["Rows", "Rows"]:
-        """Ids of many pairs at once: source, target."""
-        shard, row = numbers // PAIRS, numbers % PAIRS
-        lengths = self.lengths(numbers)
-        rows = []
-        for place, own in enumerate(lengths.T):
-            column = numpy.arange(own.sum()) - (own.cumsum() - own).repeat(own)
-            vectors = self.vectors if place == 0 else None
-            size = (len(column), vectors.width) if vectors else len(column)
-            tokens = numpy.empty(size, dtype=vectors.kind if vectors else numpy.int64)
-            for part in numpy.unique(shard):
-                side, here = self.parts[part][place], shard == part
-                inside = here.repeat(own)
-                tokens[inside] = side.tokens[side.edges(row[here])[0].repeat(own[here]) + column[inside]]
-            rows.append(Rows(tokens, numpy.arange(len(own)).repeat(own), column, own))
-        return rows[0], rows[1]
+    def gather(self, pairs: Array, lengths_of_pairs: Array | None = None) -> tuple[RaggedRows, RaggedRows]:
+        """Return the ids of many pairs at once: sources, targets. Known lengths (N, 2) save a lookup."""
+        shard_index, row = pairs // PAIRS, pairs % PAIRS
+        sides = []
+        if lengths_of_pairs is None:
+            lengths_of_pairs = self.lengths(pairs)
+        for side, lengths in enumerate(lengths_of_pairs.T):
+            position = np.arange(lengths.sum()) - (lengths.cumsum() - lengths).repeat(lengths)
+            vectors = self.vectors if side == 0 else None
+            shape = (len(position), vectors.width) if vectors else len(position)
+            tokens = np.empty(shape, dtype=vectors.dtype if vectors else np.int64)
+            for shard in np.unique(shard_index):
+                column, here = self.shards[shard][side], shard_index == shard
+                inside = here.repeat(lengths)
+                starts = column.bounds(row[here])[0].repeat(lengths[here])
+                tokens[inside] = column.tokens[starts + position[inside]]
+            sides.append(RaggedRows(tokens, np.arange(len(lengths)).repeat(lengths), position, lengths))
+        return sides[0], sides[1]

@@ -1,42 +1,42 @@
-"""What runs a bundle, behind one interface: torch, CTranslate2, ONNX Runtime. Each is imported when it is needed."""
+"""Engines that run a bundle: torch, CTranslate2, ONNX Runtime. Each is imported when it is needed."""
 
 from importlib import import_module
 from typing import NamedTuple
 
 from softgaze.bundle import Bundle
-from softgaze.devices import need
-from softgaze.engines.base import Engine, Reading
+from softgaze.engines.base import EncodedSource, Engine
 from softgaze.errors import DataError
+from softgaze.runtime import need
 
-__all__ = ["ENGINES", "Engine", "Reading", "open_engine"]
+__all__ = ["ENGINES", "EncodedSource", "Engine", "open_engine"]
 
 
-class Entry(NamedTuple):
-    """Where an engine is, and what it needs."""
-
+class EngineEntry(NamedTuple):
     module: str
-    name: str
+    class_name: str
     packages: tuple[str, ...]
-    install: str  # what pip is asked for
+    install: str  # argument of pip install
 
 
 ENGINES = {
-    "torch": Entry("softgaze.engines.torch", "TorchEngine", ("torch", "safetensors"), "softgaze[train]"),
-    "ctranslate2": Entry("softgaze.engines.ctranslate2", "CTranslate2Engine", ("ctranslate2",), "ctranslate2"),
-    "onnx": Entry("softgaze.engines.onnx", "OnnxEngine", ("onnxruntime",), "softgaze[onnx]"),
+    "torch": EngineEntry("softgaze.engines.torch_engine", "TorchEngine", ("torch", "safetensors"), "softgaze[train]"),
+    "ctranslate2": EngineEntry(
+        "softgaze.engines.ctranslate2_engine", "CTranslate2Engine", ("ctranslate2",), "ctranslate2"
+    ),
+    "onnx": EngineEntry("softgaze.engines.onnx_engine", "OnnxEngine", ("onnxruntime",), "softgaze[onnx]"),
 }
 
 
 def open_engine(bundle: Bundle, device: str = "auto") -> Engine:
-    """The engine a bundle is made for; one line where it is unknown, or not installed."""
-    wanted = bundle.engine["name"]
-    if wanted not in ENGINES:
+    """Open a bundle with its engine; raise if that is unknown or not installed."""
+    name = bundle.engine["name"]
+    if name not in ENGINES:
         raise DataError(
-            f"{bundle.path}: is made for the engine {wanted!r}, which this softgaze does not know; "
-            f"it knows {', '.join(ENGINES)}"
+            f"{bundle.path}: was exported to the engine {name!r}, which this version does not know; "
+            f"known: {', '.join(ENGINES)}"
         )
-    entry = ENGINES[wanted]
+    entry = ENGINES[name]
     for package in entry.packages:
         need(package, entry.install)
-    chosen: type[Engine] = getattr(import_module(entry.module), entry.name)
-    return chosen.open(bundle, device)
+    engine: type[Engine] = getattr(import_module(entry.module), entry.class_name)
+    return engine.open(bundle, device)

@@ -1,84 +1,126 @@
-"""What runs a bundle: one small interface, whatever is behind it. Knows ids and numbers, never text, and no torch."""
+"""The interface of an engine: token ids in, hypotheses out. Needs no torch and knows no text."""
 
 import sys
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-import numpy
-
 from softgaze.bundle import Bundle
-from softgaze.data.batches import cut_by_budget
-from softgaze.errors import ResourceError
-from softgaze.gaze.passages import Eyes
-from softgaze.search.hypothesis import Hypothesis
-from softgaze.search.settings import Search
+from softgaze.data.batching import batch_by_length
+from softgaze.errors import ResourceError, UsageError
+from softgaze.search import Hypothesis, SearchOptions
 
 if TYPE_CHECKING:
-    from softgaze.gaze.edits import Edit
+    from softgaze.explain.interventions import Intervention
+    from softgaze.explain.recording import Matrix, PartAttention
+    from softgaze.explain.scoring import IdPair
+    from softgaze.search.beam import TraceCallback
 
 Ids = tuple[int, ...]
-Tell = Callable[[Sequence[int]], None]  # told the tokens so far
-Items = Sequence[Any]  # of a source: ids, or vectors, as its reader gives them
-Found = Iterator[tuple[int, list[Hypothesis]]]  # the number of a reading, and its hypotheses, best first
+Items = Sequence[Any]  # of a source: ids or feature vectors
+MAX_POSITIONS = "places"  # key in the facts of an exported model, part of the bundle format
+OnBatch = Callable[[Sequence["EncodedSource"]], None]  # called with the sources of a finished batch
 
-SHORTEST = 16  # tokens that a reading counts as: every step makes logits of the whole vocabulary, however short it is
-
-
-class Reading(NamedTuple):
-    """One source on its way to the model."""
-
-    ids: Items  # as the model reads them, END included where there is one
-    prefix: Ids = ()  # what its translation must begin with
-    edits: tuple["Edit", ...] = ()  # how the model is made to look elsewhere; only torch can
+MIN_LENGTH = 16  # a source counts as this many tokens at least: each step computes logits of the whole vocabulary
 
 
-class Engine(Eyes):
-    """A model that is ready to translate. Holds no state between calls."""
+class EncodedSource(NamedTuple):
+    """A source as the model reads it."""
+
+    ids: Items  # EOS included where the model has one
+    prefix: Ids = ()  # forced beginning of the target
+    part: int = 0  # index among the parts of its text
+    interventions: tuple["Intervention", ...] = ()  # torch only
+
+
+class Engine(ABC):
+    """A model that is ready to translate, score and record attention. It keeps no state between calls."""
 
     name: ClassVar[str]
-    precision: str  # of its weights: float32, int8, …
+    precision: str  # of the weights: float32, int8, …
     device: str
-    batch_tokens: ClassVar = 4096  # padded source tokens × hypotheses at once: less waits for Python, more for memory
-    places: int | None  # how many tokens the model has places for; None: any number
+    batch_tokens: ClassVar = 4096  # padded source tokens × hypotheses in one batch
+    max_positions: int | None  # most tokens the model has positions for; None: unlimited
 
     @classmethod
     @abstractmethod
     def open(cls, bundle: Bundle, device: str = "auto") -> Self:
-        """From a bundle whose files were checked; its packages are installed."""
+        """Load the model of a bundle whose files were verified."""
+
+    def search(
+        self, windows: Iterable[Sequence[EncodedSource]], options: SearchOptions, on_batch: OnBatch | None = None
+    ) -> Iterator[list[list[Hypothesis]]]:
+        """Yield the hypotheses of all sources of each window, best first, in order.
+
+        The sources of a window are batched by length. A result depends on its source alone, never on its batch.
+        """
+        for sources in windows:
+            results: list[list[Hypothesis]] = [[] for _ in sources]
+            batches = length_batches(sources, options.batch_budget(self.batch_tokens))
+            decoded = self.decode_batches([[sources[index] for index in indices] for indices in batches], options)
+            for indices, hypotheses in zip(batches, decoded, strict=True):
+                for index, best in zip(indices, hypotheses, strict=True):
+                    results[index] = best
+                if on_batch is not None:
+                    on_batch([sources[index] for index in indices])
+            yield results
+
+    def search_stream(
+        self, source: EncodedSource, options: SearchOptions, on_tokens: Callable[[Sequence[int]], None]
+    ) -> list[Hypothesis]:
+        """Search greedily and call `on_tokens` with the tokens so far after each step."""
+        from softgaze.search.beam import stream_tokens
+
+        return self.decode_batch([source], options, stream_tokens(on_tokens))[0]
+
+    def decode_batches(
+        self, batches: Sequence[Sequence[EncodedSource]], options: SearchOptions
+    ) -> Iterator[list[list[Hypothesis]]]:
+        """Decode batches, several at the same time where the engine can."""
+        return (self.decode_batch(batch, options) for batch in batches)
+
+    def decode_batch(
+        self, batch: Sequence[EncodedSource], options: SearchOptions, on_candidate: "TraceCallback | None" = None
+    ) -> list[list[Hypothesis]]:
+        """Decode one batch; `on_candidate` is called with every candidate of a beam search."""
+        raise NotImplementedError
+
+    # --- the interface of `explain.scoring.Scorer`
+
+    note = ""  # which map a recording contains, if not all layers and heads
+
+    @property
+    def cross_attention_shape(self) -> tuple[int, int]:
+        """Layers and heads of the cross-attention that `record` returns; (0, 0) if the model has none."""
+        return 1, 1
 
     @abstractmethod
-    def search(self, readings: Sequence[Reading], search: Search) -> Found:
-        """Hypotheses of every reading, as soon as they are there and so in any order.
-
-        All are given at once, so that an engine can sort them by length, batch them by `search.batch_tokens` and keep
-        its workers busy. What is found depends on a reading alone, never on its neighbours.
-        """
-
-    def search_on(self, windows: Iterable[Sequence[Reading]], search: Search) -> Iterator[tuple[int, Found]]:
-        """One window of readings after another: its number and something that is found of it, at least once for each.
-
-        An engine with workers of its own may ask for the next window while they are at the last batches of this one.
-        """
-        for place, readings in enumerate(windows):
-            yield place, self.search(readings, search)
+    def record(self, pairs: "Sequence[IdPair]") -> "list[PartAttention]":
+        """Return the attention of each pair, in order; batched."""
 
     @abstractmethod
-    def search_aloud(self, reading: Reading, search: Search, tell: Tell) -> list[Hypothesis]:
-        """Hypotheses of one reading, searched with a beam of 1; `tell` is told of each token as it is written."""
+    def log_probs(self, pairs: "Sequence[IdPair]") -> "list[Matrix]":
+        """Return (T,) log-probabilities of the tokens of each target, in order; of EOS only if it is given."""
 
 
-def check_apart(package: str) -> None:
-    """Refuse to load an engine beside the other's package: a process with both may never end."""
+def check_not_loaded(package: str) -> None:
+    """Reject loading an engine when the other's package is loaded: a process with both may never end."""
     if package in sys.modules:
-        raise ResourceError("ONNX Runtime and CTranslate2 do not share a process (it never ends); run them apart")
+        raise ResourceError(
+            "ONNX Runtime and CTranslate2 cannot share a process, which would never end; use two processes"
+        )
 
 
-def by_length(readings: Sequence[Reading], budget: int) -> Iterator[list[int]]:
-    """Numbers of readings in batches of about the same length, each within a budget of padded tokens."""
-    order = sorted(range(len(readings)), key=lambda number: len(readings[number].ids))
-    lengths = numpy.array([max(len(readings[number].ids), SHORTEST) for number in order])
-    if order:
-        for start, end in pairwise([0, *cut_by_budget(lengths, budget), len(order)]):
-            yield order[start:end]
+def reject_interventions(sources: Iterable[Any]) -> None:
+    """Raise if attention interventions are requested: only the torch engine supports them."""
+    if any(source.interventions for source in sources):
+        raise UsageError("attention interventions need the torch engine")
+
+
+def length_batches(sources: Sequence[EncodedSource], budget: int) -> list[list[int]]:
+    """Return indices of sources in batches of similar length within a budget of padded tokens, long ones first.
+
+    With the long ones first no worker is left with a long batch at the end.
+    """
+    batches = batch_by_length([len(source.ids) for source in sources], budget, MIN_LENGTH)
+    return [batch.tolist() for batch in batches][::-1]

@@ -1,4 +1,4 @@
-"""How good translations are, for which sentences, and whether a difference is more than luck.
+"""Evaluate models: translation quality, significance, attention, speed, comparisons and complexity.
 
-What compares texts needs no torch; what trains models or takes them apart does.
+Modules that only score text do not import torch.
 """

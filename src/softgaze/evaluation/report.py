@@ -1,243 +1,264 @@
-"""One test set, several systems: what is to be said about them, as numbers for JSON and as tables for people.
+"""The evaluation of one or more systems on a test set: as JSON, as tables and as an offline HTML page.
 
-The first system is the one that is evaluated; the others are what it is compared with. Knows no models and no files.
+The first system is evaluated; the others are compared with it.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from typing import Any
 
-from softgaze.evaluation.buckets import LEAST, Bucket
-from softgaze.evaluation.counts import TITLES, SystemCounts
-from softgaze.evaluation.lengths import Curve, length_curve, length_differences
-from softgaze.evaluation.looks import Looks, Quality
-from softgaze.evaluation.significance import Difference, Estimate, difference, estimate, signature
-from softgaze.evaluation.tables import Table
+from softgaze.evaluation.attention_metrics import AttentionMetrics, AttentionSummary
+from softgaze.evaluation.by_length import Bucket, LengthCurve, length_chart, length_curve, length_differences
+from softgaze.evaluation.ngram_stats import TITLES, NgramStats
+from softgaze.evaluation.significance import MIN_SENTENCES, Difference, Estimate, difference, estimate, signature
+from softgaze.evaluation.tables import Table, escape
+from softgaze.explain.render.html import document
 
 DIGITS = 4
 NONE = "–"
-STAR = "* both tests below 0.05"
-MANY = f"{STAR} (of many buckets, one in twenty is so by luck)"
-FEW = f"{NONE} not tested: fewer than {LEAST} sentences"
+INTERVAL = "95 % confidence interval"
+MEANINGS = {
+    INTERVAL: "holds the score in 95 of 100 test sets drawn from these sentences with replacement (bootstrap, 1,000 "
+    "draws).",
+    "bootstrap p": "how often resampling sentences alone gives a difference at least as large (two-sided paired "
+    "bootstrap, Koehn 2004, centred on the mean; 10,000 draws where 1,000 never reach it). sacreBLEU's p-values are "
+    "smaller: of equally good systems, more than one pair in ten gets p < 0.05.",
+    "randomisation p": "how often swapping translations at random gives a difference at least as large (approximate "
+    "randomisation, Riezler & Maxwell 2005; 10,000 trials).",
+    "words": "source words between spaces; characters in scripts without spaces.",
+    "entropy": "of the attention of an output word, in nats: 0 is attention to one word.",
+    "coverage": "share of source words that the translation attends to.",
+    "AER": "alignment error rate of the references against the gold alignment; 0 is best.",
+}
 
 
 @dataclass(frozen=True)
 class System:
-    """Somebody's translations of the test set, counted."""
+    """The scored translations of one system."""
 
     name: str
-    counted: SystemCounts
-    looks: Looks | None = None  # where it looked, if that was asked and can be known
+    stats: NgramStats
+    attention: AttentionMetrics | None = None
 
 
 @dataclass(frozen=True)
 class Comparison:
-    """One system against another: over all sentences, and in each bucket."""
+    """The first system minus another: over all sentences, and in each bucket."""
 
     other: System
-    overall: dict[str, Difference]  # by name of the score
+    overall: dict[str, Difference]  # by metric
     by_length: dict[str, list[Difference]]
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Everything that can be said is computed once, when it is first asked for."""
+    """All results of some systems; each is computed on first use."""
 
     systems: tuple[System, ...]
-    buckets: tuple[Bucket, ...] = ()  # none: lengths were not asked for
+    buckets: tuple[Bucket, ...] = ()  # empty: no results by length
 
     @cached_property
     def overall(self) -> dict[str, list[Estimate]]:
-        """Of each system over all sentences, by name of the score."""
-        return {score: [estimate(each.counted, score) for each in self.systems] for score in TITLES}
+        """Scores of each system, by metric."""
+        return {metric: [estimate(system.stats, metric) for system in self.systems] for metric in TITLES}
 
     @cached_property
-    def curves(self) -> dict[str, list[Curve]]:
-        """Of each system against length, by name of the score."""
+    def curves(self) -> dict[str, list[LengthCurve]]:
+        """Scores of each system by length, by metric."""
         return {
-            score: [length_curve(each.name, each.counted, self.buckets, score) for each in self.systems]
-            for score in TITLES
+            metric: [length_curve(system.name, system.stats, self.buckets, metric) for system in self.systems]
+            for metric in TITLES
         }
 
     @cached_property
     def comparisons(self) -> list[Comparison]:
-        """The first system against each of the others."""
+        """The first system against each other one."""
         first, *others = self.systems
         return [
             Comparison(
                 other,
-                {score: difference(first.counted, other.counted, score) for score in TITLES},
-                {score: length_differences(first.counted, other.counted, self.buckets, score) for score in TITLES},
+                {metric: difference(first.stats, other.stats, metric) for metric in TITLES},
+                {metric: length_differences(first.stats, other.stats, self.buckets, metric) for metric in TITLES},
             )
             for other in others
         ]
 
     @property
     def signatures(self) -> dict[str, str]:
-        """Without which the numbers cannot be compared, by name of the score."""
         paired = len(self.systems) > 1
-        return {score: signature(self.systems[0].counted, score, paired=paired) for score in TITLES}
+        return {metric: signature(self.systems[0].stats, metric, paired=paired) for metric in TITLES}
 
 
-# --- for JSON ---------------------------------------------------------------------------------------------------
+# --- JSON -------------------------------------------------------------------------------------------------------
 
 
-def record(evaluation: Evaluation) -> dict[str, Any]:
-    """What there is beyond plain scores; only what was asked for."""
-    told: dict[str, Any] = {"bands": {"signatures": evaluation.signatures, "scores": bands(evaluation)}}
-    if evaluation.buckets:
-        told["by_length"] = [bucket_record(evaluation, number) for number in range(len(evaluation.buckets))]
-    if evaluation.comparisons:
-        told["against"] = [comparison_record(evaluation, each) for each in evaluation.comparisons]
-    looked = {each.name: looks_record(each.looks, evaluation.buckets) for each in evaluation.systems if each.looks}
-    return {**told, "attention": looked} if looked else told
-
-
-def bands(evaluation: Evaluation) -> dict[str, Any]:
-    """The scores of all systems with their bands."""
-    named = zip(evaluation.systems, *(evaluation.overall[score] for score in TITLES), strict=True)
-    return {system.name: dict(zip(TITLES, map(rounded, own), strict=True)) for system, *own in named}
-
-
-def bucket_record(evaluation: Evaluation, number: int) -> dict[str, Any]:
-    """One bucket, with the scores of all systems in it."""
-    bucket = evaluation.buckets[number]
-    systems = {
-        system.name: {score: rounded(evaluation.curves[score][place].points[number].estimate) for score in TITLES}
-        for place, system in enumerate(evaluation.systems)
+def evaluation_record(evaluation: Evaluation) -> dict[str, Any]:
+    """Return the results as JSON, rounded."""
+    overall = {
+        system.name: {metric: _rounded(evaluation.overall[metric][index]) for metric in TITLES}
+        for index, system in enumerate(evaluation.systems)
     }
-    return {**range_record(bucket), "sentences": len(bucket.members), "median_length": bucket.length, "scores": systems}
-
-
-def range_record(bucket: Bucket) -> dict[str, int]:
-    """The lengths of a bucket."""
-    return {"low": bucket.low, "high": bucket.high}
-
-
-def comparison_record(evaluation: Evaluation, comparison: Comparison) -> dict[str, Any]:
-    """One other system: how much better the first is."""
-    told: dict[str, Any] = {
-        "name": comparison.other.name,
-        "difference": {score: rounded(each) for score, each in comparison.overall.items()},
-    }
+    record: dict[str, Any] = {"confidence_intervals": {"signatures": evaluation.signatures, "scores": overall}}
+    ranges = [{"low": bucket.low, "high": bucket.high} for bucket in evaluation.buckets]
     if evaluation.buckets:
-        told["by_length"] = [
-            {**range_record(bucket), **{score: rounded(comparison.by_length[score][number]) for score in TITLES}}
-            for number, bucket in enumerate(evaluation.buckets)
+        record["by_length"] = [
+            {
+                **ranges[index],
+                "sentences": len(bucket.members),
+                "median_length": bucket.length,
+                "scores": {
+                    system.name: {
+                        metric: _rounded(evaluation.curves[metric][column].points[index].estimate) for metric in TITLES
+                    }
+                    for column, system in enumerate(evaluation.systems)
+                },
+            }
+            for index, bucket in enumerate(evaluation.buckets)
         ]
-    return told
+    if evaluation.comparisons:
+        record["against"] = [_comparison_record(comparison, ranges) for comparison in evaluation.comparisons]
+    attention = {
+        system.name: _attention_record(system.attention, evaluation.buckets, ranges)
+        for system in evaluation.systems
+        if system.attention
+    }
+    return {**record, "attention": attention} if attention else record
 
 
-def looks_record(looks: Looks, buckets: Sequence[Bucket]) -> dict[str, Any]:
-    """Where a model looked."""
-    told = {"map": looks.shows, **quality_record(looks.quality())}
-    if not buckets:
-        return told
-    parts = [{**range_record(each), **quality_record(looks.quality(each.members))} for each in buckets]
-    return {**told, "by_length": parts}
+def _comparison_record(comparison: Comparison, ranges: Sequence[dict[str, int]]) -> dict[str, Any]:
+    record: dict[str, Any] = {
+        "name": comparison.other.name,
+        "difference": {metric: _rounded(result) for metric, result in comparison.overall.items()},
+    }
+    if ranges:
+        record["by_length"] = [
+            {**edges, **{metric: _rounded(comparison.by_length[metric][index]) for metric in TITLES}}
+            for index, edges in enumerate(ranges)
+        ]
+    return record
 
 
-def quality_record(quality: Quality) -> dict[str, Any]:
-    """Entropy in nats, the rest from 0 to 1; rates of links only where there was gold."""
-    told: dict[str, Any] = {"sentences": quality.sentences, "entropy": quality.entropy, "coverage": quality.coverage}
-    if quality.links:
-        told |= {name: getattr(quality.links, name) for name in ("aer", "precision", "recall")}
-    return {name: round(value, DIGITS) if isinstance(value, float) else value for name, value in told.items()}
+def _attention_record(
+    metrics: AttentionMetrics, buckets: Sequence[Bucket], ranges: Sequence[dict[str, int]]
+) -> dict[str, Any]:
+    def summary_record(summary: AttentionSummary) -> dict[str, Any]:
+        values: dict[str, Any] = {
+            "sentences": summary.sentences,
+            "entropy": summary.entropy,
+            "coverage": summary.coverage,
+        }
+        if summary.links:
+            values |= {name: getattr(summary.links, name) for name in ("aer", "precision", "recall")}
+        return {name: round(value, DIGITS) if isinstance(value, float) else value for name, value in values.items()}
+
+    record = {"map": metrics.attention_map, **summary_record(metrics.summary())}
+    if buckets:
+        record["by_length"] = [
+            {**edges, **summary_record(metrics.summary(bucket.members))}
+            for edges, bucket in zip(ranges, buckets, strict=True)
+        ]
+    return record
 
 
-def rounded(found: Estimate | Difference) -> dict[str, float | None]:
-    """As many digits as anybody reads; p-values are none where there were too few sentences to test."""
-    told = asdict(found)
-    is_tested = told.pop("is_tested", True)
-    numbers: dict[str, float | None] = {name: round(value, DIGITS) for name, value in told.items()}
+def _rounded(result: Estimate | Difference) -> dict[str, float | None]:
+    """Round all numbers; p-values are null if there were too few sentences to test."""
+    values = asdict(result)
+    is_tested = values.pop("is_tested", True)
+    numbers: dict[str, float | None] = {name: round(value, DIGITS) for name, value in values.items()}
     return numbers if is_tested else {**numbers, "bootstrap_p": None, "randomisation_p": None, "is_tested": False}
 
 
-# --- for people -------------------------------------------------------------------------------------------------
+# --- tables -----------------------------------------------------------------------------------------------------
 
 
-def tables(evaluation: Evaluation) -> Iterator[Table]:
-    """Scores with bands, then by length, then against each other system, then where the models looked."""
-    yield overall_table(evaluation)
-    if evaluation.buckets:
-        yield from (length_table(evaluation, score) for score in TITLES)
-    for comparison in evaluation.comparisons:
-        yield from (comparison_table(evaluation, comparison, score) for score in TITLES)
-    for system in evaluation.systems:
-        if system.looks:
-            yield looks_table(system.name, system.looks, evaluation.buckets)
-
-
-def overall_table(evaluation: Evaluation) -> Table:
-    """A row for each system."""
-    rows = [
-        [system.name, *(with_band(evaluation.overall[score][place]) for score in TITLES)]
-        for place, system in enumerate(evaluation.systems)
+def evaluation_tables(evaluation: Evaluation) -> Iterator[Table]:
+    """Yield tables of the scores, by length, of comparisons, and of attention."""
+    systems, labels = evaluation.systems, [bucket.label for bucket in evaluation.buckets]
+    scores = [
+        [system.name, *(score_cell(evaluation.overall[metric][index]) for metric in TITLES)]
+        for index, system in enumerate(systems)
     ]
-    sentences = f"{evaluation.systems[0].counted.sentences:,} sentences"
-    return Table(f"Scores with 95 % bands, {sentences}", ["", *TITLES.values()], rows)
+    title = f"Scores with 95 % confidence intervals, {systems[0].stats.sentences:,} sentences"
+    yield Table(title, ["", *TITLES.values()], scores)
+    if evaluation.buckets:
+        counts = [f"{len(bucket.members):,}" for bucket in evaluation.buckets]
+        for metric, title in TITLES.items():
+            columns = [[score_cell(point.estimate) for point in curve.points] for curve in evaluation.curves[metric]]
+            header = ["words", "sentences", *(system.name for system in systems)]
+            yield Table(f"{title} by source length", header, list(zip(labels, counts, *columns, strict=True)))
+    for comparison in evaluation.comparisons:
+        for metric, title in TITLES.items():
+            results = [comparison.overall[metric], *comparison.by_length[metric]]
+            rows = [[label, *difference_cells(result)] for label, result in zip(["all", *labels], results, strict=True)]
+            header = ["words", "difference", INTERVAL, "bootstrap p", "randomisation p"]
+            note = "* both tests below 0.05" + (" (in 1 of 20 buckets by chance)" if labels else "")
+            if not all(result.is_tested for result in results):
+                note += f"; {NONE} not tested: fewer than {MIN_SENTENCES} sentences"
+            yield Table(f"{title}, {systems[0].name} minus {comparison.other.name}", header, rows, note)
+    for system in systems:
+        if system.attention:
+            yield _attention_table(system.name, system.attention, evaluation.buckets)
 
 
-def length_table(evaluation: Evaluation, score: str) -> Table:
-    """A row for each bucket, a column for each system."""
-    columns = [[with_band(point.estimate) for point in curve.points] for curve in evaluation.curves[score]]
-    counts = [f"{len(bucket.members):,}" for bucket in evaluation.buckets]
-    names = [bucket.label for bucket in evaluation.buckets]
-    header = ["words", "sentences", *(system.name for system in evaluation.systems)]
-    return Table(f"{TITLES[score]} by source length", header, list(zip(names, counts, *columns, strict=True)))
+def score_cell(result: Estimate) -> str:
+    """Return `31.20 (29.0–33.5)`."""
+    return f"{result.score:.2f} ({result.low:.1f}–{result.high:.1f})"
 
 
-def comparison_table(evaluation: Evaluation, comparison: Comparison, score: str) -> Table:
-    """All sentences first, then bucket by bucket."""
-    found = [comparison.overall[score], *comparison.by_length[score]]
-    names = ["all", *(bucket.label for bucket in evaluation.buckets)]
-    rows = [[name, *cells(each)] for name, each in zip(names, found, strict=True)]
-    title = f"{TITLES[score]}, {evaluation.systems[0].name} minus {comparison.other.name}"
-    header = ["words", "difference", "95 % band", "bootstrap p", "randomisation p"]
-    notes = [MANY if evaluation.buckets else STAR, *([] if all(each.is_tested for each in found) else [FEW])]
-    return Table(title, header, rows, "; ".join(notes))
+def difference_cells(result: Difference) -> list[str]:
+    """Return the difference, its confidence interval, and both p-values if it was tested."""
+    star = "*" if result.is_significant else " "
+    p_values = [p_cell(result.bootstrap_p), p_cell(result.randomisation_p)] if result.is_tested else [NONE, NONE]
+    return [f"{result.score:+.2f}{star}", f"{result.low:+.2f} to {result.high:+.2f}", *p_values]
 
 
-def cells(found: Difference) -> list[str]:
-    """A difference, its band, and both p-values if it was tested."""
-    star = "*" if found.is_significant else " "
-    chances = [chance(found.bootstrap_p), chance(found.randomisation_p)] if found.is_tested else [NONE, NONE]
-    return [f"{found.score:+.2f}{star}", f"{found.low:+.2f} to {found.high:+.2f}", *chances]
-
-
-def chance(p: float) -> str:
-    """A p-value."""
+def p_cell(p: float) -> str:
+    """Return a p-value with three digits; never zero."""
     return f"{p:.3f}" if p >= 0.001 else "<0.001"
 
 
-def with_band(found: Estimate) -> str:
-    """A score and its band."""
-    return f"{found.score:.2f} ({found.low:.1f}–{found.high:.1f})"
+def _attention_table(name: str, metrics: AttentionMetrics, buckets: Sequence[Bucket]) -> Table:
+    def percent(share: float | None) -> str:
+        return f"{100 * share:.1f} %" if share is not None else NONE
+
+    def cells(summary: AttentionSummary) -> list[str]:
+        entropy = f"{summary.entropy:.2f}" if summary.entropy is not None else NONE
+        rates = [summary.links.aer, summary.links.precision, summary.links.recall] if summary.links else []
+        return [f"{summary.sentences:,}", entropy, *map(percent, [summary.coverage, *rates])]
+
+    rows = [["all", *cells(metrics.summary())]]
+    rows += [[bucket.label, *cells(metrics.summary(bucket.members))] for bucket in buckets]
+    has_gold = metrics.summary().links is not None
+    header = ["words", "sentences", "entropy", "coverage", *(["AER", "precision", "recall"] if has_gold else [])]
+    return Table(f"Attention of {name}", header, rows, metrics.attention_map)
 
 
-def looks_table(name: str, looks: Looks, buckets: Sequence[Bucket]) -> Table:
-    """Where one model looked: over all sentences, and in each bucket."""
-    qualities = [looks.quality(), *(looks.quality(each.members) for each in buckets)]
-    names = ["all", *(bucket.label for bucket in buckets)]
-    rows = [[label, *looks_cells(each)] for label, each in zip(names, qualities, strict=True)]
-    header = [
-        "words",
-        "sentences",
-        "entropy",
-        "coverage",
-        *(["AER", "precision", "recall"] if qualities[0].links else []),
+# --- HTML -------------------------------------------------------------------------------------------------------
+
+
+def evaluation_page(evaluation: Evaluation, facts: Mapping[str, str]) -> str:
+    """Return the page; `facts` (model, test set, beam size, …) are shown at its head."""
+    title = f"Evaluation of {evaluation.systems[0].name}"
+    tables = list(evaluation_tables(evaluation))
+    scores, *others = (table.html() for table in tables)
+    shown_facts = " · ".join(f"{escape(name)} <code>{escape(value)}</code>" for name, value in facts.items())
+    signatures = (f"{TITLES[metric]} <code>{escape(value)}</code>" for metric, value in evaluation.signatures.items())
+    chart = ""
+    if evaluation.buckets:
+        figure = length_chart(evaluation.curves)
+        chart = f'<h2>Quality against source length</h2>\n<figure class="chart">{figure}</figure>'
+    terms = {INTERVAL, *(column for table in tables for column in table.header)}
+    glossary = "".join(
+        f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in MEANINGS.items() if term in terms
+    )
+    body = [
+        f"<h1>{escape(title)}</h1>",
+        f'<p class="faint">{shown_facts}</p>',
+        scores,
+        f'<p class="faint">{"<br>".join(signatures)}</p>',
+        chart,
+        *others,
+        f'<footer><h2>How to read this</h2><dl class="meanings">{glossary}</dl></footer>',
     ]
-    return Table(f"Attention of {name}", header, rows, looks.shows)
-
-
-def looks_cells(quality: Quality) -> list[str]:
-    """Entropy in nats, the rest in per cent."""
-    entropy = f"{quality.entropy:.2f}" if quality.entropy is not None else NONE
-    links = [quality.links.aer, quality.links.precision, quality.links.recall] if quality.links else []
-    return [f"{quality.sentences:,}", entropy, *map(per_cent, [quality.coverage, *links])]
-
-
-def per_cent(share: float | None) -> str:
-    """Of a share from 0 to 1."""
-    return f"{100 * share:.1f} %" if share is not None else NONE
+    return document(title, "\n".join(body), styles=("evaluation.css",))

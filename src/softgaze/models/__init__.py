@@ -1,28 +1,29 @@
-"""Every model family of the package. `MODELS` is the whole registry."""
+"""Every model family of the package. `MODELS` is the registry."""
 
 import inspect
 from typing import Any
 
 from softgaze.errors import UsageError, did_you_mean, pick
-from softgaze.models.base import Memory, Place, Seq2Seq, Source, State, Step, Watch
+from softgaze.models.base import AttentionHook, AttentionSite, Memory, Seq2Seq, Source, State, Step
 from softgaze.models.captioner import Captioner
 from softgaze.models.conv import Conv
 from softgaze.models.rnn import RNN, BahdanauRNN, LuongRNN
 from softgaze.models.transformer import Transformer
-from softgaze.symbols import SPECIAL
+from softgaze.special_tokens import SPECIAL_TOKENS
 
 __all__ = [
     "MODELS",
+    "AttentionHook",
+    "AttentionSite",
     "Memory",
-    "Place",
     "Seq2Seq",
     "Source",
     "State",
     "Step",
-    "Watch",
-    "build",
+    "build_model",
     "check_options",
-    "options",
+    "current_options",
+    "model_options",
 ]
 
 MODELS: dict[str, type[Seq2Seq]] = {
@@ -33,58 +34,71 @@ MODELS: dict[str, type[Seq2Seq]] = {
     "transformer": Transformer,
     "captioner": Captioner,
 }
+RENAMED_OPTIONS = {"reach": "window_size"}  # in older files -> today's
 
 
-def build(
-    arch: str, size: str = "tiny", *, source_vocabulary: int, target_vocabulary: int | None = None, **chosen: Any
+def build_model(
+    arch: str, size: str = "tiny", *, source_vocabulary: int, target_vocabulary: int | None = None, **options: Any
 ) -> Seq2Seq:
-    """A fresh model: `arch` and `size` are names, `chosen` overrides any of the model's own options.
+    """Build a new model; `options` override those of the `size`.
 
-    One vocabulary for both sides unless `target_vocabulary` is given.
+    One vocabulary serves both sides unless `target_vocabulary` is given.
     """
-    numbers = check_options(arch, size, chosen)
+    size_options = check_options(arch, size, options)
     target_vocabulary = source_vocabulary if target_vocabulary is None else target_vocabulary
-    fewest = 1 if MODELS[arch].reads_vectors else len(SPECIAL) + 1
-    needed = (("source", source_vocabulary, fewest), ("target", target_vocabulary, len(SPECIAL) + 1))
-    for side, count, least in needed:
-        if not isinstance(count, int) or count < least:
-            raise UsageError(f"the {side} vocabulary needs more than its {len(SPECIAL)} special tokens, not {count!r}")
-    return MODELS[arch](source_vocabulary, target_vocabulary, **{**numbers, **chosen})
+    smallest = len(SPECIAL_TOKENS) + 1
+    minima = (
+        ("source", source_vocabulary, 1 if MODELS[arch].reads_features else smallest),
+        ("target", target_vocabulary, smallest),
+    )
+    for side, count, minimum in minima:
+        if not isinstance(count, int) or count < minimum:
+            raise UsageError(
+                f"the {side} vocabulary needs more than the {len(SPECIAL_TOKENS)} special tokens, got {count!r}"
+            )
+    return MODELS[arch](source_vocabulary, target_vocabulary, **{**size_options, **options})
 
 
-def check_options(arch: str, size: str, chosen: dict[str, Any]) -> dict[str, int]:
-    """Refuse names and values that cannot make a model; returns the numbers of the size."""
+def check_options(arch: str, size: str, options: dict[str, Any]) -> dict[str, int]:
+    """Return the options of a size; raise on names and values that cannot make a model."""
     model = pick("arch", arch, MODELS)
-    numbers = pick(f"size of {arch}", size, model.sizes)
-    known = options(model)
-    for name, value in chosen.items():
+    size_options = pick(f"size of {arch}", size, model.sizes)
+    known = model_options(model)
+    for name, value in options.items():
         if name not in known:
             raise UsageError(f"{arch} has no option {name!r}; {did_you_mean(name, known)}")
         check_option(arch, known[name], value)
-    return numbers
+    return size_options
 
 
-def options(model: type[Seq2Seq]) -> dict[str, inspect.Parameter]:
-    """Every keyword a model takes, its own before those it hands on to its base."""
-    found: dict[str, inspect.Parameter] = {}
-    for owner in model.__mro__:
-        if "__init__" not in vars(owner):
+def model_options(model: type[Seq2Seq]) -> dict[str, inspect.Parameter]:
+    """Return every keyword a model takes: its own, and those it passes on to its base classes."""
+    options: dict[str, inspect.Parameter] = {}
+    for cls in model.__mro__:
+        if "__init__" not in vars(cls):
             continue
-        parameters = inspect.signature(vars(owner)["__init__"]).parameters.values()
-        found = {each.name: each for each in parameters if each.kind is each.KEYWORD_ONLY} | found
-        if not any(each.kind is each.VAR_KEYWORD for each in parameters):
+        parameters = inspect.signature(vars(cls)["__init__"]).parameters.values()
+        options = {
+            parameter.name: parameter for parameter in parameters if parameter.kind is parameter.KEYWORD_ONLY
+        } | options
+        if not any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters):
             break
-    return found
+    return options
 
 
 def check_option(arch: str, option: inspect.Parameter, value: Any) -> None:
-    """A value must be of its option's type; counts and sizes start at 1."""
+    """Raise unless `value` has the type of the option; counts and sizes start at 1."""
     kind = option.annotation
     fits = isinstance(value, kind) or (kind is float and isinstance(value, int))
     if not fits or (isinstance(value, bool) and kind is not bool):
-        name = getattr(kind, "__name__", str(kind))
-        raise UsageError(f"the option {option.name} of {arch} takes {name}, not {value!r}")
+        expected = getattr(kind, "__name__", str(kind))
+        raise UsageError(f"option {option.name} of {arch} must be {expected}, got {value!r}")
     if kind is float and not 0 <= value < 1:
-        raise UsageError(f"the option {option.name} of {arch} is a share from 0 up to 1, not {value}")
+        raise UsageError(f"option {option.name} of {arch} must be at least 0 and below 1, got {value}")
     if kind is not float and isinstance(value, int) and not isinstance(value, bool) and value < 1:
-        raise UsageError(f"the option {option.name} of {arch} starts at 1, not {value}")
+        raise UsageError(f"option {option.name} of {arch} must be at least 1, got {value}")
+
+
+def current_options(options: dict[str, Any]) -> dict[str, Any]:
+    """Rename the options of an older file."""
+    return {RENAMED_OPTIONS.get(name, name): value for name, value in options.items()}

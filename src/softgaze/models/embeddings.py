@@ -1,4 +1,4 @@
-"""Token embeddings of both sides and the output layer, tied or apart."""
+"""Token embeddings of both sides and the output layer, tied or separate."""
 
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ class Embeddings(NamedTuple):
 
 
 class Tie(NamedTuple):
-    """Which of the three matrices are one."""
+    """Which of the three matrices are shared."""
 
     source_target: bool
     target_output: bool
@@ -30,11 +30,11 @@ TIES: dict[str, Tie] = {
 
 
 def embeddings(source_vocabulary: int, target_vocabulary: int, width: int, tie: str) -> Embeddings:
-    """Embeddings drawn with deviation 1/√D, so that √D times them has unit size and tied logits start small."""
+    """Draw embeddings with deviation 1/√D, so that √D times them has unit variance and tied logits start small."""
     tied = pick("tie", tie, TIES)
     if tied.source_target and source_vocabulary != target_vocabulary:
         raise ValueError(
-            f"tie 'all' needs one joint vocabulary, not {source_vocabulary} source and {target_vocabulary} target "
+            f"tie 'all' needs one joint vocabulary, got {source_vocabulary} source and {target_vocabulary} target "
             "tokens; use tie 'output' or 'none'"
         )
     target = embedding(target_vocabulary, width)
@@ -47,7 +47,7 @@ def embeddings(source_vocabulary: int, target_vocabulary: int, width: int, tie: 
 
 
 def embedding(vocabulary: int, width: int) -> nn.Embedding:
-    """A fresh table."""
+    """Return a new embedding table."""
     table = nn.Embedding(vocabulary, width)
     nn.init.normal_(table.weight, std=width**-0.5)
     return table

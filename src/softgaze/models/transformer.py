@@ -5,42 +5,46 @@ Pre- or post-norm, LayerNorm or RMSNorm, ReLU / GELU / SwiGLU, any positions: ea
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import ClassVar, NamedTuple, Self, cast
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softgaze.attention import Look, MultiHead, Rotate, padding_mask
+from softgaze.attention import MultiHeadAttention, Positions, WeightsHook, causal_mask, padding_mask
 from softgaze.dropout import Dropout
 from softgaze.errors import pick
+from softgaze.kv_cache import KVCache
+from softgaze.local_attention import LocalMultiHeadAttention
 from softgaze.models.base import (
     Advance,
+    AttentionHook,
     Memory,
     Seq2Seq,
     Source,
-    Watch,
     check_source,
     check_tokens,
-    choose,
-    choose_memories,
-    look_at,
+    group_rows,
+    hook_for,
+    repeat_rows,
+    select_memory_rows,
+    select_rows,
+    ungroup_weights,
 )
 from softgaze.models.embeddings import embeddings
-from softgaze.nearby import NearbyHeads
-from softgaze.positions import POSITIONS, Turns
-from softgaze.remembered import KeysValues
+from softgaze.positions import POSITIONS, PositionEncoding
 
-# --- the parts of a block ---------------------------------------------------------------------------------------
+# --- the parts of a layer ---------------------------------------------------------------------------------------
 
 NORMS: dict[str, Callable[[int], nn.Module]] = {
     "layer": nn.LayerNorm,
-    "rms": lambda width: nn.RMSNorm(width, eps=1e-6),
+    "rms": partial(nn.RMSNorm, eps=1e-6),
 }
 
 
 class PreNorm(nn.Module):
-    """x + f(norm(x)): trains without care (Xiong 2020); the stack needs a norm at its end."""
+    """x + f(norm(x)): trains without a warm-up (Xiong 2020); the stack ends with a norm of its own."""
 
     ends_normed = False
 
@@ -48,29 +52,27 @@ class PreNorm(nn.Module):
         super().__init__()
         self.norm, self.dropout = norm, Dropout(dropout)
 
-    def before(self, vectors: Tensor) -> Tensor:
-        """What the block reads."""
-        normed: Tensor = self.norm(vectors)
+    def before(self, x: Tensor) -> Tensor:
+        """Return the input of f."""
+        normed: Tensor = self.norm(x)
         return normed
 
-    def after(self, vectors: Tensor, change: Tensor) -> Tensor:
-        """`vectors` with the block's `change` added."""
-        added: Tensor = vectors + self.dropout(change)
+    def after(self, x: Tensor, output: Tensor) -> Tensor:
+        """Add the `output` of f to the residual stream."""
+        added: Tensor = x + self.dropout(output)
         return added
 
 
 class PostNorm(PreNorm):
-    """norm(x + f(x)): the paper's own order; needs a warm-up."""
+    """norm(x + f(x)): the order of the paper; needs a warm-up."""
 
     ends_normed = True
 
-    def before(self, vectors: Tensor) -> Tensor:
-        """What the block reads."""
-        return vectors
+    def before(self, x: Tensor) -> Tensor:
+        return x
 
-    def after(self, vectors: Tensor, change: Tensor) -> Tensor:
-        """`vectors` with the block's `change` added, normed."""
-        normed: Tensor = self.norm(vectors + self.dropout(change))
+    def after(self, x: Tensor, output: Tensor) -> Tensor:
+        normed: Tensor = self.norm(x + self.dropout(output))
         return normed
 
 
@@ -78,7 +80,7 @@ RESIDUALS: dict[str, type[PreNorm]] = {"pre": PreNorm, "post": PostNorm}
 
 
 class FeedForward(nn.Module):
-    """W₂ ReLU(W₁ x): each position by itself."""
+    """W₂ ReLU(W₁ x), applied to each position."""
 
     def __init__(self, width: int, inner_width: int, dropout: float) -> None:
         super().__init__()
@@ -86,22 +88,21 @@ class FeedForward(nn.Module):
         self.outer = nn.Linear(inner_width, width)
         self.dropout = Dropout(dropout)
 
-    def activate(self, vectors: Tensor) -> Tensor:
-        """What the inner layer becomes."""
-        return F.relu(self.inner(vectors))
+    def activate(self, x: Tensor) -> Tensor:
+        """Return the hidden layer."""
+        return F.relu(self.inner(x))
 
-    def forward(self, vectors: Tensor) -> Tensor:
+    def forward(self, x: Tensor) -> Tensor:
         """(B, N, D) -> (B, N, D)."""
-        outer: Tensor = self.outer(self.dropout(self.activate(vectors)))
-        return outer
+        output: Tensor = self.outer(self.dropout(self.activate(x)))
+        return output
 
 
 class GELUFeedForward(FeedForward):
     """W₂ GELU(W₁ x)."""
 
-    def activate(self, vectors: Tensor) -> Tensor:
-        """What the inner layer becomes."""
-        return F.gelu(self.inner(vectors))
+    def activate(self, x: Tensor) -> Tensor:
+        return F.gelu(self.inner(x))
 
 
 class SwiGLUFeedForward(FeedForward):
@@ -111,9 +112,8 @@ class SwiGLUFeedForward(FeedForward):
         super().__init__(width, inner_width, dropout)
         self.gate = nn.Linear(width, inner_width)
 
-    def activate(self, vectors: Tensor) -> Tensor:
-        """What the inner layer becomes."""
-        gated: Tensor = F.silu(self.inner(vectors)) * self.gate(vectors)
+    def activate(self, x: Tensor) -> Tensor:
+        gated: Tensor = F.silu(self.inner(x)) * self.gate(x)
         return gated
 
 
@@ -127,29 +127,37 @@ FEED_FORWARDS: dict[str, type[FeedForward]] = {
 # --- layers -----------------------------------------------------------------------------------------------------
 
 
-class EncoderLayer(nn.Module):
-    """Self-attention, then feed-forward, each with its residual."""
+class TransformerEncoderLayer(nn.Module):
+    """Self-attention, then feed-forward, each with its residual connection."""
 
-    def __init__(self, attention: MultiHead, feed_forward: nn.Module, residual: Callable[[], PreNorm]) -> None:
+    def __init__(self, attention: MultiHeadAttention, feed_forward: nn.Module, residual: Callable[[], PreNorm]) -> None:
         super().__init__()
         self.attention, self.feed_forward = attention, feed_forward
         self.around_attention, self.around_feed_forward = residual(), residual()
 
-    def forward(self, vectors: Tensor, places: Tensor | Turns, mask: Tensor, look: Look | None) -> Tensor:
+    def forward(self, x: Tensor, mask: Tensor, positions: Positions = None, hook: WeightsHook | None = None) -> Tensor:
         """(B, S, D) -> (B, S, D)."""
-        query = self.around_attention.before(vectors)
-        asked, memory = self.attention.ask_and_remember(query, places)
-        attended = self.attention.answer(asked, memory, mask, look=look)
-        vectors = self.around_attention.after(vectors, attended.context)
-        change = self.feed_forward(self.around_feed_forward.before(vectors))
-        return self.around_feed_forward.after(vectors, change)
+        query = self.around_attention.before(x)
+        x = self.around_attention.after(x, self.attention(query, mask=mask, positions=positions, hook=hook).context)
+        return self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x)))
 
 
-class DecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention, feed-forward."""
+class CachedMemory(NamedTuple):
+    """The encoder output as a decoder layer sees it. N memories may serve R ≥ N rows, R/N consecutive rows each."""
+
+    kv: KVCache
+    mask: Tensor  # (N, 1, 1, S)
+
+
+class TransformerDecoderLayer(nn.Module):
+    """Masked self-attention, cross-attention, feed-forward, each with its residual connection."""
 
     def __init__(
-        self, attention: MultiHead, cross: MultiHead, feed_forward: nn.Module, residual: Callable[[], PreNorm]
+        self,
+        attention: MultiHeadAttention,
+        cross: MultiHeadAttention,
+        feed_forward: nn.Module,
+        residual: Callable[[], PreNorm],
     ) -> None:
         super().__init__()
         self.attention, self.cross, self.feed_forward = attention, cross, feed_forward
@@ -157,52 +165,53 @@ class DecoderLayer(nn.Module):
 
     def forward(
         self,
-        vectors: Tensor,
-        places: Tensor | Turns,
-        own: KeysValues,
-        memory: KeysValues,
-        memory_mask: Tensor,
-        look_own: Look | None,
-        look_cross: Look | None,
-        need_weights: bool,
-    ) -> tuple[Tensor, KeysValues, Tensor | None]:
-        """Read `vectors` (B, T, D) after those of `own` -> vectors, `own` with them, cross weights (B, H, T, S)."""
-        query = self.around_attention.before(vectors)
-        asked, new = self.attention.ask_and_remember(query, places)
-        own = own.append(new)
-        past = self.attention.past(query.shape[1], own.keys.shape[-2], query.device)
-        context = self.attention.answer(asked, own, past, look=look_own).context
-        vectors = self.around_attention.after(vectors, context)
+        x: Tensor,
+        cache: KVCache,
+        memory: CachedMemory,
+        mask: Tensor | None,
+        positions: Positions,
+        *,
+        hook: WeightsHook | None = None,
+        cross_hook: WeightsHook | None = None,
+        need_weights: bool = False,
+    ) -> tuple[Tensor, KVCache, Tensor | None]:
+        """Read `x` (B, T, D) after the tokens in `cache` -> outputs, extended cache, cross weights (B, H, T, S)."""
+        query = self.around_attention.before(x)
+        context, _, cache = self.attention(query, mask=mask, cache=cache, positions=positions, hook=hook)
+        x = self.around_attention.after(x, context)
 
-        query = self.around_cross.before(vectors)
-        context, weights = self.cross(query, memory, memory_mask, need_weights=need_weights, look=look_cross)
-        vectors = self.around_cross.after(vectors, context)
+        query = self.around_cross.before(x)
+        if cross_hook is not None:  # a hook may treat rows differently, so that each needs its own memory
+            memory = repeat_rows(memory, query.shape[0])
+        grouped = group_rows(query, memory.mask.shape[0])
+        context, weights, _ = self.cross(grouped, memory.kv, memory.mask, need_weights=need_weights, hook=cross_hook)
+        x = self.around_cross.after(x, context.reshape(query.shape))
 
-        change = self.feed_forward(self.around_feed_forward.before(vectors))
-        return self.around_feed_forward.after(vectors, change), own, weights
+        x = self.around_feed_forward.after(x, self.feed_forward(self.around_feed_forward.before(x)))
+        return x, cache, ungroup_weights(weights, query.shape[0])
 
 
 # --- the model --------------------------------------------------------------------------------------------------
 
 
 class TransformerState(NamedTuple):
-    """Where the decoder stands."""
+    """The decoder state: keys and values of each layer."""
 
-    own: tuple[KeysValues, ...]  # what each layer remembers of the target so far, of R rows
-    memory: tuple[KeysValues, ...]  # and of the source; of N memories
+    caches: tuple[KVCache, ...]  # of the target so far, R rows
+    memories: tuple[KVCache, ...]  # of the source, N memories
     memory_mask: Tensor
 
     def reorder(self, index: Tensor) -> Self:
-        """Choose batch rows."""
-        rows, memories = self.own[0].keys.shape[0], self.memory_mask.shape[0]
-        memory, mask = choose_memories(self[1:], index, memories, rows)
-        return self._replace(own=choose(self.own, index), memory=memory, memory_mask=mask)
+        """Select batch rows."""
+        rows, memories = self.caches[0].keys.shape[0], self.memory_mask.shape[0]
+        kv, mask = select_memory_rows((self.memories, self.memory_mask), index, memories, rows)
+        return type(self)(select_rows(self.caches, index), kv, mask)
 
 
 class Transformer(Seq2Seq):
-    """Encoder and decoder of stacked attention blocks; embeddings times √D, tied unless told otherwise.
+    """Encoder and decoder of stacked attention layers; embeddings are scaled by √D and tied by default.
 
-    With a `reach`, self-attention sees that many places to either side, and long texts cost in proportion to length.
+    With a `window_size`, self-attention sees that many positions on either side, and cost is linear in length.
     """
 
     sizes: ClassVar = {
@@ -211,6 +220,7 @@ class Transformer(Seq2Seq):
         "base": {"width": 512, "feed_forward_width": 2048, "heads": 8, "encoder_layers": 6, "decoder_layers": 6},
         "big": {"width": 1024, "feed_forward_width": 4096, "heads": 16, "encoder_layers": 6, "decoder_layers": 6},
     }
+    exports_to = ("ctranslate2",)
 
     def __init__(
         self,
@@ -230,88 +240,109 @@ class Transformer(Seq2Seq):
         feed_forward: str = "relu",
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
-        reach: int | None = None,
+        window_size: int | None = None,
         tie: str = "all",
     ) -> None:
         super().__init__()
+        self.heads, self.window_size = heads, window_size
+        self.max_positions = max_length if positions == "learned" else None
         self.scale = math.sqrt(width)
         self.source_embedding, self.target_embedding, self.output = embeddings(
             source_vocabulary, target_vocabulary, width, tie
         )
-        place_kind = pick("positions", positions, POSITIONS)
-        # Two tables for learned positions: word 5 of a source and of a target have nothing in common.
-        self.source_positions = place_kind(width, width // heads, max_length)
-        self.target_positions = place_kind(width, width // heads, max_length)
-        around = pick("residual", residual, RESIDUALS)
+        position_type = pick("positions", positions, POSITIONS)
+        # Two tables for learned positions: position 5 of a source and of a target have nothing in common.
+        self.source_positions = position_type(width, width // heads, max_length)
+        self.target_positions = position_type(width, width // heads, max_length)
+        residual_type = pick("residual", residual, RESIDUALS)
         make_norm = pick("norm", norm, NORMS)
-        feed = pick("feed_forward", feed_forward, FEED_FORWARDS)
+        feed_forward_type = pick("feed_forward", feed_forward, FEED_FORWARDS)
 
-        def attention(rotate: Rotate, causal: bool = False) -> MultiHead:
-            if reach is None:
-                return MultiHead(width, heads, key_heads, attention_dropout, rotate)
-            return NearbyHeads(width, heads, key_heads, attention_dropout, rotate, reach=reach, causal=causal)
+        def make_residual() -> PreNorm:
+            return residual_type(make_norm(width), dropout)
 
-        def cross() -> MultiHead:
-            return MultiHead(width, heads, key_heads, attention_dropout)
-
-        def block() -> nn.Module:
-            return feed(width, feed_forward_width, dropout)
-
-        def residuals() -> PreNorm:
-            return around(make_norm(width), dropout)
+        def make_self_attention(positions: PositionEncoding, causal: bool) -> MultiHeadAttention:
+            rotate = positions.rotate if positions.rotates else None
+            sizes = (width, heads, key_heads, attention_dropout, rotate)
+            if window_size is None:
+                return MultiHeadAttention(*sizes)
+            return LocalMultiHeadAttention(*sizes, window_size=window_size, causal=causal)
 
         self.encoder = nn.ModuleList(
-            EncoderLayer(attention(self.source_positions.rotate), block(), residuals) for _ in range(encoder_layers)
+            TransformerEncoderLayer(
+                make_self_attention(self.source_positions, causal=False),
+                feed_forward_type(width, feed_forward_width, dropout),
+                make_residual,
+            )
+            for _ in range(encoder_layers)
         )
         self.decoder = nn.ModuleList(
-            DecoderLayer(attention(self.target_positions.rotate, causal=True), cross(), block(), residuals)
+            TransformerDecoderLayer(
+                make_self_attention(self.target_positions, causal=True),
+                MultiHeadAttention(width, heads, key_heads, attention_dropout),
+                feed_forward_type(width, feed_forward_width, dropout),
+                make_residual,
+            )
             for _ in range(decoder_layers)
         )
         self.encoder_norm, self.decoder_norm = (
-            nn.Identity() if around.ends_normed or not layers else make_norm(width)
+            nn.Identity() if residual_type.ends_normed or not layers else make_norm(width)
             for layers in (encoder_layers, decoder_layers)
         )
         self.dropout = Dropout(dropout)
-        draw_matrices(self.encoder, self.decoder)
+        init_xavier(self.encoder, self.decoder)
 
-    def encode(self, source: Source, watch: Watch | None = None) -> Memory:
-        """Every source token in the light of all the others."""
+    @property
+    def cross_attention_shape(self) -> tuple[int, int]:
+        return len(self.decoder), self.heads
+
+    def encode(self, source: Source, hook: AttentionHook | None = None) -> Memory:
+        """Encode every source token in the context of all others."""
         check_source(source, self.source_embedding.num_embeddings)
-        places = torch.arange(source.values.shape[1], device=source.values.device)
-        vectors = self.source_positions.add(self.source_embedding(source.values) * self.scale, places)
-        vectors = self.dropout(vectors)
-        mask = padding_mask(source.lengths, vectors.shape[1])
-        turns = self.source_positions.turns(places)
-        for number, layer in enumerate(self.encoder):
-            vectors = layer(vectors, turns, mask, look_at(watch, "encoder", number))
-        return Memory(self.encoder_norm(vectors), mask)
+        positions = torch.arange(source.values.shape[1], device=source.values.device)
+        x = self.dropout(self.source_positions.add(self.source_embedding(source.values) * self.scale, positions))
+        mask = padding_mask(source.lengths, x.shape[1])
+        prepared = self.source_positions.prepare(positions)
+        for index, layer in enumerate(self.encoder):
+            x = layer(x, mask, prepared, hook_for(hook, "encoder", index))
+        return Memory(self.encoder_norm(x), mask)
 
     def start(self, memory: Memory) -> TransformerState:
-        """Nothing written yet; the memory's keys and values computed once."""
-        remembered = tuple(cast(DecoderLayer, layer).cross.remember(memory.values) for layer in self.decoder)
-        nothing = tuple(KeysValues(*(part[:, :, :0] for part in own)) for own in remembered)
-        return TransformerState(nothing, remembered, memory.mask)
+        """Project the memory once for each layer; the target is empty."""
+        layers = cast(list[TransformerDecoderLayer], self.decoder)
+        memories = tuple(layer.cross.project_kv(memory.values) for layer in layers)
+        empty = tuple(KVCache(*(part[:, :, :0] for part in kv)) for kv in memories)
+        return TransformerState(empty, memories, memory.mask)
 
     def advance(
-        self, tokens: Tensor, state: TransformerState, watch: Watch | None = None, *, need_weights: bool = False
+        self, tokens: Tensor, state: TransformerState, hook: AttentionHook | None = None, *, need_weights: bool = False
     ) -> Advance:
-        """All tokens side by side; the causal mask keeps the future out."""
-        check_tokens("target", tokens, self.target_embedding.num_embeddings, state.own[0].keys.shape[0])
-        first = state.own[0].keys.shape[-2]
-        places = torch.arange(first, first + tokens.shape[1], device=tokens.device)
-        vectors = self.target_positions.add(self.target_embedding(tokens) * self.scale, places)
-        vectors, weights, read = self.dropout(vectors), None, []
-        turns = self.target_positions.turns(places)
-        for number, (layer, own, memory) in enumerate(zip(self.decoder, state.own, state.memory, strict=True)):
-            looks = (look_at(watch, "decoder", number, first), look_at(watch, "cross", number, first))
-            wanted = need_weights and number == len(self.decoder) - 1  # only the last layer is shown
-            vectors, own, weights = layer(vectors, turns, own, memory, state.memory_mask, *looks, wanted)
-            read.append(own)
-        return Advance(self.decoder_norm(vectors), state._replace(own=tuple(read)), weights)
+        """Read all tokens in parallel; the causal mask hides the future."""
+        check_tokens("target", tokens, self.target_embedding.num_embeddings, state.caches[0].keys.shape[0])
+        first, size = state.caches[0].keys.shape[-2], tokens.shape[1]
+        positions = torch.arange(first, first + size, device=tokens.device)
+        x = self.dropout(self.target_positions.add(self.target_embedding(tokens) * self.scale, positions))
+        # A single query sees every key, and local attention applies its own causal window.
+        mask = None if size == 1 or self.window_size else causal_mask(size, first + size, tokens.device)
+        prepared = self.target_positions.prepare(positions)
+        weights, caches, last = None, [], len(self.decoder) - 1
+        for index, (layer, cache, kv) in enumerate(zip(self.decoder, state.caches, state.memories, strict=True)):
+            x, cache, weights = layer(
+                x,
+                cache,
+                CachedMemory(kv, state.memory_mask),
+                mask,
+                prepared,
+                hook=hook_for(hook, "decoder", index, first),
+                cross_hook=hook_for(hook, "cross", index, first),
+                need_weights=need_weights and index == last,  # only the last layer returns its weights
+            )
+            caches.append(cache)
+        return Advance(self.decoder_norm(x), state._replace(caches=tuple(caches)), weights)
 
 
-def draw_matrices(*stacks: nn.Module) -> None:
-    """Glorot's uniform draw for every matrix, zero for every bias, as in the paper's own code."""
+def init_xavier(*stacks: nn.Module) -> None:
+    """Initialise every matrix with Glorot's uniform distribution and every bias with zero, as the paper's code does."""
     for stack in stacks:
         for module in stack.modules():
             if isinstance(module, nn.Linear):

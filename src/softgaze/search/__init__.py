@@ -1,30 +1,28 @@
-"""One search for every model: greedy, beam and sampling over `step(token, state)`. It knows only `models.base`.
+"""Beam search and sampling over any decoder, without torch."""
 
-What needs torch is imported on first use: what a search is asked, and what it returns, are known without.
-"""
+from typing import TYPE_CHECKING
 
-from importlib import import_module
-from typing import TYPE_CHECKING, Any
-
-from softgaze.search.hypothesis import Hypothesis
-from softgaze.search.settings import Sampling, Search
+from softgaze.search.options import Hypothesis, SearchOptions
 
 if TYPE_CHECKING:
-    from softgaze.search.beam import beam_search, greedy
-    from softgaze.search.rules import Rules
-    from softgaze.search.sampling import sample
+    from softgaze.search.beam import TraceCallback
+    from softgaze.search.decoder import Decoder, Prefixes
 
-LATER = {
-    "Rules": "softgaze.search.rules",
-    "beam_search": "softgaze.search.beam",
-    "greedy": "softgaze.search.beam",
-    "sample": "softgaze.search.sampling",
-}
-
-__all__ = ["Hypothesis", "Rules", "Sampling", "Search", "beam_search", "greedy", "sample"]
+__all__ = ["Hypothesis", "SearchOptions", "generate"]
 
 
-def __getattr__(name: str) -> Any:
-    if name not in LATER:
-        raise AttributeError(f"module 'softgaze.search' has no attribute {name!r}")
-    return getattr(import_module(LATER[name]), name)
+def generate(
+    decoder: "Decoder",
+    options: SearchOptions,
+    prefixes: "Prefixes | None" = None,
+    max_positions: int | None = None,
+    on_candidate: "TraceCallback | None" = None,
+) -> list[list[Hypothesis]]:
+    """Decode one batch by beam search, or by sampling if `options` has a temperature."""
+    if options.is_sampling:
+        from softgaze.search.sampling import sample
+
+        return sample(decoder, options, prefixes, max_positions)
+    from softgaze.search.beam import beam_search
+
+    return beam_search(decoder, options, prefixes, max_positions, on_candidate)

@@ -1,192 +1,164 @@
-"""Beam search, batched over sentences and beams; greedy search is a beam of one.
+"""Beam search, batched over sentences and hypotheses; greedy search is a beam of one.
 
-A sentence is done when as many hypotheses as the beam is wide have ended (as in CTranslate2, so that engines agree),
-or at its maximum length. Ended hypotheses are kept aside and ranked with all others at the end, so none is ever dropped
-for an unfinished worse one. Done sentences leave the batch. This file knows nothing of models, words or torch.
+A sentence is done when `beam_size` of its hypotheses have ended (as in CTranslate2, so that engines agree), or at its
+maximum length. Finished hypotheses are collected and ranked at the end, so that none is dropped for a worse unfinished
+one. Finished sentences leave the batch. This module needs no torch and knows no models.
 """
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
-import numpy
+import numpy as np
 
-from softgaze.search.hypothesis import Considered, Hypothesis, hypothesis
-from softgaze.search.rules import Rules
-from softgaze.search.settings import check_penalty, check_whole
-from softgaze.search.steps import NEVER, Array, Chances, Steps
-from softgaze.symbols import BEGIN, END
-
-if TYPE_CHECKING:
-    from softgaze.models.base import Seq2Seq, Source, Watch
-
-Witness = Callable[[int, Considered], None]  # told the number of a sentence, and what was considered for it
+from softgaze.search.decoder import IMPOSSIBLE, Array, Constraints, Decoder, NextTokenLogProbs, Prefixes
+from softgaze.search.options import Hypothesis, SearchOptions
+from softgaze.special_tokens import BOS, EOS
 
 
-def greedy(
-    model: "Seq2Seq", source: "Source", *, rules: Rules = Rules(), watch: "Watch | None" = None
-) -> list[Hypothesis]:
-    """The likeliest next token, again and again: one hypothesis for each sentence."""
-    return [best[0] for best in beam_search(model, source, beam=1, rules=rules, watch=watch)]
+class BeamCandidate(NamedTuple):
+    """One continuation that a beam search considered at one step."""
+
+    tokens: tuple[int, ...]  # EOS included
+    log_prob: float
+    ended: bool  # collected as a result; else it was continued or dropped
 
 
-def beam_search(
-    model: "Seq2Seq",
-    source: "Source",
-    *,
-    beam: int = 5,
-    nbest: int = 1,
-    length_penalty: float = 1.0,
-    rules: Rules = Rules(),
-    watch: "Watch | None" = None,
-    witness: Witness | None = None,
-) -> list[list[Hypothesis]]:
-    """For each sentence up to `nbest` hypotheses, best first, ranked by log-probability / length^`length_penalty`.
-
-    A `witness` is told of every candidate of every step, best first, those that are given up among them.
-    """
-    from softgaze.search.torch_steps import TorchSteps
-
-    check_beam(beam, nbest, length_penalty)
-    return search_beams(TorchSteps(model, source, watch), beam, nbest, length_penalty, rules, witness)
-
-
-def check_beam(beam: int, nbest: int, length_penalty: float) -> None:
-    """Refuse what no search can give."""
-    check_whole(1, beam=beam, nbest=nbest)
-    if nbest > beam:
-        raise ValueError(f"a beam of {beam} cannot give {nbest} best; widen the beam or ask for fewer")
-    check_penalty(length_penalty)
-
-
-def search_beams(
-    steps: Steps,
-    beam: int,
-    nbest: int = 1,
-    length_penalty: float = 1.0,
-    rules: Rules = Rules(),
-    witness: Witness | None = None,
-) -> list[list[Hypothesis]]:
-    """The search itself, on any engine."""
-    front = first_front(steps, rules)
-    ended: list[list[Hypothesis]] = [[] for _ in front.sentence]
-    while len(front.sentence):
-        chances = steps.read(front.rows, front.written[..., -1] if front.written.shape[2] else front.begin())
-        candidates = best_candidates(chances, beam, front, rules)
-        ends = harvest(candidates, front, beam, length_penalty, ended)
-        if witness is not None:
-            testify(candidates, ends, front, witness)
-        front = move_on(candidates, front, beam)
-    return [sorted(found, key=lambda each: -each.score)[:nbest] for found in ended]
+TraceCallback = Callable[[int, BeamCandidate], None]  # called with a sentence's index and a candidate
 
 
 @dataclass
-class Front:
-    """The live hypotheses of N sentences, W for each (one at first, then the beam)."""
+class BeamState:
+    """The live hypotheses of N sentences, W for each: one at first, then the beam size."""
 
-    sentence: Array  # (N,) which sentence of the batch
-    ended: Array  # (N,) how many of its hypotheses have ended
-    rows: Array  # (N, W) which row of the step before each goes on from
-    written: Array  # (N, W, t) tokens so far
-    totals: Array  # (N, W) their log-probability
-    longest: Array  # (N,) maximum length
-    forced: Array  # (N, P) prefix, −1 where free
-
-    def begin(self) -> Array:
-        """(N, W) what is read before anything is written."""
-        return numpy.full(self.rows.shape, BEGIN)
+    sentence: Array  # (N,) index in the batch
+    num_finished: Array  # (N,) how many hypotheses have ended
+    rows: Array  # (N, W) the decoder row each hypothesis continues
+    tokens: Array  # (N, W, t)
+    totals: Array  # (N, W) log-probabilities
+    limits: Array  # (N,) maximum length
+    prefixes: Array  # (N, P) forced tokens, −1 where free
 
 
 @dataclass
 class Candidates:
     """The best continuations of each sentence, best first."""
 
-    totals: Array  # (N, C)
-    origin: Array  # (N, C) which live hypothesis each continues
+    totals: Array  # (N, C) log-probabilities
+    origin: Array  # (N, C) the live hypothesis each continues
     token: Array  # (N, C)
-    full: Array  # (N,) the maximum length is reached
+    at_limit: Array  # (N,) whether the maximum length is reached
 
-    def written(self, front: Front, sentence: Array | int, number: Array | int) -> Array:
-        """(…, t + 1) what one or more of them would say."""
-        before = front.written[sentence, self.origin[sentence, number]]
-        return numpy.concatenate([before, self.token[sentence, number][..., None]], -1)
+    def tokens(self, state: BeamState, sentence: Array | int, column: Array | int) -> Array:
+        """Return (…, t + 1) all tokens of the selected candidates."""
+        before = state.tokens[sentence, self.origin[sentence, column]]
+        return np.concatenate([before, self.token[sentence, column][..., None]], -1)
 
 
-def first_front(steps: Steps, rules: Rules) -> Front:
-    """Every sentence with one empty hypothesis."""
-    count = len(steps.lengths)
-    return Front(
-        sentence=numpy.arange(count),
-        ended=numpy.zeros(count, dtype=int),
-        rows=numpy.arange(count)[:, None],
-        written=numpy.empty((count, 1, 0), dtype=numpy.int64),
-        totals=numpy.zeros((count, 1), dtype=numpy.float32),
-        longest=rules.longest(steps.lengths),
-        forced=rules.forced(count),
+def beam_search(
+    decoder: Decoder,
+    options: SearchOptions,
+    prefixes: Prefixes | None = None,
+    max_positions: int | None = None,
+    on_candidate: TraceCallback | None = None,
+) -> list[list[Hypothesis]]:
+    """Return up to `num_hypotheses` hypotheses of each sentence, best first.
+
+    `on_candidate` is called with every candidate of every step, best first, including dropped ones.
+    """
+    constraints = Constraints(options, decoder.lengths, prefixes, max_positions)
+    state = init_beam(constraints)
+    finished: list[list[Hypothesis]] = [[] for _ in state.sentence]
+    while len(state.sentence):
+        last = state.tokens[..., -1] if state.tokens.shape[2] else np.full(state.rows.shape, BOS)
+        candidates = best_candidates(decoder.step(state.rows, last), options.beam_size, state, constraints)
+        ended = collect_finished(candidates, state, options, finished)
+        if on_candidate is not None:
+            trace(candidates, ended, state, on_candidate)
+        state = advance(candidates, state, options.beam_size)
+    return [
+        sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[: options.num_hypotheses]
+        for hypotheses in finished
+    ]
+
+
+def init_beam(constraints: Constraints) -> BeamState:
+    """Return one empty hypothesis for each sentence."""
+    count = len(constraints.limits)
+    return BeamState(
+        sentence=np.arange(count),
+        num_finished=np.zeros(count, dtype=int),
+        rows=np.arange(count)[:, None],
+        tokens=np.empty((count, 1, 0), dtype=np.int64),
+        totals=np.zeros((count, 1), dtype=np.float32),
+        limits=constraints.limits,
+        prefixes=constraints.prefixes,
     )
 
 
-def best_candidates(chances: Chances, beam: int, front: Front, rules: Rules) -> Candidates:
-    """Twice the beam, so that a beam of unfinished ones remains even if every live hypothesis also ends."""
-    width, length = front.written.shape[1:]
-    rules.apply(chances, front.written.reshape(front.rows.size, length), front.forced.repeat(width, 0))
-    totals, places = chances.best(front.totals, 2 * beam)
-    if numpy.isnan(totals).any():
-        raise ValueError("the model's logits are not numbers: its parameters are broken, or it overflowed")
-    origin, token = numpy.divmod(places, chances.vocabulary)
-    return Candidates(totals, origin, token, front.longest <= length + 1)
+def best_candidates(
+    log_probs: NextTokenLogProbs, beam_size: int, state: BeamState, constraints: Constraints
+) -> Candidates:
+    """Return twice the beam size, so that a full beam remains even if every live hypothesis also ends."""
+    width, length = state.tokens.shape[1:]
+    constraints.apply(log_probs, state.tokens.reshape(state.rows.size, length), state.prefixes.repeat(width, 0))
+    totals, indices = log_probs.topk(state.totals, 2 * beam_size)
+    if np.isnan(totals).any():
+        raise ValueError("the model's logits are NaN: its parameters are damaged, or it overflowed")
+    origin, token = np.divmod(indices, log_probs.vocabulary)
+    return Candidates(totals, origin, token, state.limits <= length + 1)
 
 
-def harvest(
-    candidates: Candidates, front: Front, beam: int, length_penalty: float, ended: list[list[Hypothesis]]
+def collect_finished(
+    candidates: Candidates, state: BeamState, options: SearchOptions, finished: list[list[Hypothesis]]
 ) -> Array:
-    """Set aside those of the best `beam` candidates that end; at the maximum length all of them do. (N, C): which."""
-    ends: Array = (candidates.token == END) | candidates.full[:, None]
-    ends[:, beam:] = False
-    ends &= candidates.totals > NEVER
-    for row, column in numpy.argwhere(ends).tolist():
-        tokens, total = candidates.written(front, row, column).tolist(), float(candidates.totals[row, column])
-        ended[front.sentence[row]].append(hypothesis(tokens, total, length_penalty))
-    front.ended = front.ended + ends.sum(1)
-    return ends
+    """Collect the best `beam_size` candidates that end; at the maximum length all do. Return (N, C): which ended."""
+    ended: Array = (candidates.token == EOS) | candidates.at_limit[:, None]
+    ended[:, options.beam_size :] = False
+    ended &= candidates.totals > IMPOSSIBLE
+    for row, column in np.argwhere(ended).tolist():
+        tokens, total = candidates.tokens(state, row, column).tolist(), float(candidates.totals[row, column])
+        finished[state.sentence[row]].append(Hypothesis.of(tokens, total, options.length_penalty))
+    state.num_finished = state.num_finished + ended.sum(1)
+    return ended
 
 
-def testify(candidates: Candidates, ends: Array, front: Front, witness: Witness) -> None:
-    """Tell of all candidates that were possible at all."""
-    for row, column in numpy.argwhere(candidates.totals > NEVER).tolist():
-        tokens = tuple(candidates.written(front, row, column).tolist())
-        told = Considered(tokens, float(candidates.totals[row, column]), bool(ends[row, column]))
-        witness(int(front.sentence[row]), told)
+def trace(candidates: Candidates, ended: Array, state: BeamState, on_candidate: TraceCallback) -> None:
+    """Report every candidate with a finite log-probability."""
+    for row, column in np.argwhere(candidates.totals > IMPOSSIBLE).tolist():
+        tokens = tuple(candidates.tokens(state, row, column).tolist())
+        candidate = BeamCandidate(tokens, float(candidates.totals[row, column]), bool(ended[row, column]))
+        on_candidate(int(state.sentence[row]), candidate)
 
 
-def first_of_each_step(tell: Callable[[Sequence[int]], None]) -> Witness:
-    """A witness of a beam of one that tells of the best tokens so far, without the END."""
+def advance(candidates: Candidates, state: BeamState, beam_size: int) -> BeamState:
+    """Keep the best `beam_size` unfinished candidates of the sentences that are not done."""
+    is_eos = candidates.token == EOS
+    unfinished_first = is_eos.argsort(axis=1, kind="stable")[:, :beam_size]  # (N, W'), best first
+    totals = np.take_along_axis(np.where(is_eos, IMPOSSIBLE, candidates.totals), unfinished_first, 1)
+    live = np.flatnonzero((state.num_finished < beam_size) & ~candidates.at_limit & (totals[:, 0] > IMPOSSIBLE))
+
+    columns, width = unfinished_first[live], state.totals.shape[1]
+    origin = np.take_along_axis(candidates.origin[live], columns, 1)
+    return BeamState(
+        sentence=state.sentence[live],
+        num_finished=state.num_finished[live],
+        rows=live[:, None] * width + origin,
+        tokens=candidates.tokens(state, live[:, None], columns),
+        totals=totals[live],
+        limits=state.limits[live],
+        prefixes=state.prefixes[live],
+    )
+
+
+def stream_tokens(on_tokens: Callable[[Sequence[int]], None]) -> TraceCallback:
+    """Return a trace callback for greedy search that reports the tokens so far at each step, without EOS."""
     length = 0
 
-    def witness(_: int, told: Considered) -> None:
+    def on_candidate(_: int, candidate: BeamCandidate) -> None:
         nonlocal length
-        if len(told.tokens) > length:
-            length = len(told.tokens)
-            tell(told.tokens[:-1] if told.tokens[-1] == END else told.tokens)
+        if len(candidate.tokens) > length:  # the first candidate of a step is the best
+            length = len(candidate.tokens)
+            on_tokens(candidate.tokens[:-1] if candidate.tokens[-1] == EOS else candidate.tokens)
 
-    return witness
-
-
-def move_on(candidates: Candidates, front: Front, beam: int) -> Front:
-    """The best `beam` unfinished candidates of the sentences that are not done."""
-    over = candidates.token == END
-    open_first = over.argsort(axis=1, kind="stable")[:, :beam]  # (N, W'), best first
-    totals = numpy.take_along_axis(numpy.where(over, NEVER, candidates.totals), open_first, 1)
-    live = numpy.flatnonzero((front.ended < beam) & ~candidates.full & (totals[:, 0] > NEVER))
-
-    chosen, width = open_first[live], front.totals.shape[1]
-    origin = numpy.take_along_axis(candidates.origin[live], chosen, 1)
-    return Front(
-        sentence=front.sentence[live],
-        ended=front.ended[live],
-        rows=live[:, None] * width + origin,
-        written=candidates.written(front, live[:, None], chosen),
-        totals=totals[live],
-        longest=front.longest[live],
-        forced=front.forced[live],
-    )
+    return on_candidate

@@ -1,4 +1,5 @@
-"""Serve models over HTTP: a web page, the APIs that translation tools already speak, and one of our own.
+"""HTTP server: a web page, the LibreTranslate and DeepL APIs, and the softgaze API `/v1`.
 
-An exported bundle is served without torch. Nothing is imported here, so that the command line can read the defaults.
+An exported model is served without torch. This module imports nothing, so that the command line can read the default
+settings quickly.
 """

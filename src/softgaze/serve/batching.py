@@ -1,163 +1,151 @@
-"""Texts of many requests, translated together: a queue with an end, and threads that empty it.
+"""Dynamic batching: a bounded queue of items from many requests, and threads that run them in batches.
 
-The first text of a batch waits a few milliseconds for others. A batch is made of the oldest text and of those nearest
-to it in length that ask for the same work; so nobody waits for ever, and little is padded. What is too late when its
-turn comes is not begun, and nor is what nobody waits for any more. Knows nothing of models or HTTP.
+The first item of a batch waits a few milliseconds for others. A batch consists of the oldest item and the items of the
+same job nearest to it in length, so no item starves and little is padded. Items past their deadline and cancelled
+items are dropped. This module knows nothing of models or HTTP.
 """
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-LONGEST = 1 << 15  # characters of a batch, padded: enough for any engine to be busy, and little enough to hold
+MAX_BATCH_CHARACTERS = 1 << 15  # padded: enough to keep any engine busy, and bounded memory
+
+OnBatch = Callable[[int, float, float], None]  # items, seconds that the oldest waited, seconds of the run
 
 
-class Work(Protocol):
-    """What is done with a batch; what is equal is done together, so it must be hashable."""
+class BatchJob(Protocol):
+    """A function of a batch of items. Items of equal jobs are batched together, so a job is hashable."""
 
     def run(self, items: Sequence[Any]) -> Sequence[Any]:
-        """One result for each item, in order."""
+        """Return one result per item, in order."""
 
 
-class Watcher(Protocol):
-    """Who is told what happens."""
-
-    def batched(self, size: int, waited: float, took: float) -> None:
-        """A batch is done: how many items, and the seconds its oldest waited and it took."""
+class QueueFull(Exception):  # noqa: N818
+    """The queue has no room for all items of a request, or is closed."""
 
 
-class Full(Exception):  # noqa: N818 - what it says is no mistake of anybody
-    """There is no room in the queue."""
-
-
-class Late(Exception):  # noqa: N818
-    """The deadline had passed when its turn came."""
+class DeadlineExceeded(Exception):  # noqa: N818
+    """The deadline of an item passed before its batch started."""
 
 
 @dataclass(eq=False)
-class Job:
-    """One item on its way."""
+class QueueItem:
+    """An item in the queue and the future of its result."""
 
-    work: Work
+    job: BatchJob
     item: Any
     length: int
     deadline: float
-    result: "Future[Any]" = field(default_factory=Future)
+    future: "Future[Any]" = field(default_factory=Future)
     arrived: float = field(default_factory=time.monotonic)
+
+    def is_pending(self) -> bool:
+        """Return whether the item should still run; fail it if its deadline has passed."""
+        if self.future.cancelled():
+            return False
+        if time.monotonic() > self.deadline:
+            if self.future.set_running_or_notify_cancel():
+                self.future.set_exception(DeadlineExceeded())
+            return False
+        return True
 
 
 class Batcher:
-    """A bounded queue and the threads that empty it."""
+    """A bounded queue and the threads that run its items in batches."""
 
-    def __init__(self, threads: int, window: float, most: int, room: int, watcher: Watcher | None = None) -> None:
-        self.window, self.most, self.room, self.watcher = window, most, room, watcher
-        self.waiting: list[Job] = []  # oldest first
+    def __init__(
+        self, threads: int, window: float, max_batch: int, max_queue: int, on_batch: OnBatch | None = None
+    ) -> None:
+        self.window, self.max_batch, self.max_queue, self.on_batch = window, max_batch, max_queue, on_batch
+        self.queue: list[QueueItem] = []  # oldest first
         self.changed = threading.Condition()
         self.closing = False
         self.threads = [threading.Thread(target=self.work, name=f"batch-{n}", daemon=True) for n in range(threads)]
         for thread in self.threads:
             thread.start()
 
-    # --- from outside
-
-    def submit(self, work: Work, items: Sequence[Any], lengths: Sequence[int], seconds: float) -> "list[Future[Any]]":
-        """Promises, one for each item: all are taken, or none is."""
-        deadline = time.monotonic() + seconds
-        jobs = [Job(work, item, length, deadline) for item, length in zip(items, lengths, strict=True)]
+    def submit(self, job: BatchJob, items: Sequence[Any], lengths: Sequence[int], timeout: float) -> list[Future[Any]]:
+        """Queue all items or none, and return their futures; an item not started within `timeout` seconds fails."""
+        deadline = time.monotonic() + timeout
+        new = [QueueItem(job, item, length, deadline) for item, length in zip(items, lengths, strict=True)]
         with self.changed:
-            if self.closing or len(self.waiting) + len(jobs) > self.room:
-                raise Full
-            self.waiting += jobs
+            if self.closing or len(self.queue) + len(new) > self.max_queue:
+                raise QueueFull
+            self.queue += new
             self.changed.notify_all()
-        return [job.result for job in jobs]
+        return [item.future for item in new]
 
     def __len__(self) -> int:
-        return len(self.waiting)
+        return len(self.queue)
 
     def close(self) -> None:
-        """Take nothing more, finish what is there, and wait until it is."""
+        """Accept no more items, and wait until all queued items are done."""
         with self.changed:
             self.closing = True
             self.changed.notify_all()
         for thread in self.threads:
             thread.join()
 
-    # --- in the threads
+    # --- in the worker threads
 
     def work(self) -> None:
-        """Batch after batch."""
+        """Run batches until the queue is closed and empty."""
         while batch := self.next_batch():
-            begun = time.monotonic()
-            finish(batch)
-            if self.watcher is not None:
-                oldest = min(job.arrived for job in batch)
-                self.watcher.batched(len(batch), begun - oldest, time.monotonic() - begun)
+            start = time.monotonic()
+            run_batch(batch)
+            if self.on_batch is not None:
+                oldest = min(item.arrived for item in batch)
+                self.on_batch(len(batch), start - oldest, time.monotonic() - start)
 
-    def next_batch(self) -> list[Job]:
-        """Wait for one; none is left when the queue is closed and empty."""
+    def next_batch(self) -> list[QueueItem]:
+        """Wait for a batch; return an empty list once the queue is closed and empty."""
         with self.changed:
             while True:
-                self.changed.wait_for(lambda: self.waiting or self.closing)
-                self.linger()
-                if batch := self.take():
+                self.changed.wait_for(lambda: self.queue or self.closing)
+                if self.queue and not self.closing:
+                    remaining = self.queue[0].arrived + self.window - time.monotonic()
+                    self.changed.wait_for(
+                        lambda: len(self.queue) >= self.max_batch or self.closing, timeout=max(remaining, 0)
+                    )
+                if batch := self.take_batch():
                     return batch
-                if self.closing and not self.waiting:
+                if self.closing and not self.queue:
                     return []
 
-    def linger(self) -> None:
-        """Until the oldest has waited for a window, or there are enough."""
-        if self.waiting and not self.closing:
-            left = self.waiting[0].arrived + self.window - time.monotonic()
-            self.changed.wait_for(lambda: len(self.waiting) >= self.most or self.closing, timeout=max(left, 0))
-
-    def take(self) -> list[Job]:
-        """The oldest that is still wanted, and its nearest in length."""
-        self.waiting = [job for job in self.waiting if is_wanted(job)]
-        if not self.waiting:
+    def take_batch(self) -> list[QueueItem]:
+        """Remove the oldest pending item and its nearest in length from the queue."""
+        self.queue = [item for item in self.queue if item.is_pending()]
+        if not self.queue:
             return []
-        oldest = self.waiting[0]
-        alike = [job for job in self.waiting if job is oldest or job.work == oldest.work]
-        alike.sort(key=lambda job: abs(job.length - oldest.length))
-        chosen = within_budget(alike[: self.most])
-        gone = set(map(id, chosen))
-        self.waiting = [job for job in self.waiting if id(job) not in gone]
-        return [job for job in chosen if job.result.set_running_or_notify_cancel()]
+        oldest = self.queue[0]
+        candidates = [item for item in self.queue if item is oldest or item.job == oldest.job]
+        candidates.sort(key=lambda item: abs(item.length - oldest.length))
+        batch: list[QueueItem] = []
+        longest = 0
+        for item in candidates[: self.max_batch]:
+            longest = max(longest, item.length)
+            if batch and longest * (len(batch) + 1) > MAX_BATCH_CHARACTERS:
+                break
+            batch.append(item)
+        taken = set(map(id, batch))
+        self.queue = [item for item in self.queue if id(item) not in taken]
+        return [item for item in batch if item.future.set_running_or_notify_cancel()]
 
 
-def is_wanted(job: Job) -> bool:
-    """Whether somebody waits for it, and in time."""
-    if job.result.cancelled():
-        return False
-    if time.monotonic() > job.deadline:
-        if job.result.set_running_or_notify_cancel():
-            job.result.set_exception(Late())
-        return False
-    return True
-
-
-def within_budget(jobs: list[Job]) -> list[Job]:
-    """The first, and as many after it as fit with all as long as the longest."""
-    longest = 0
-    for count, job in enumerate(jobs):
-        longest = max(longest, job.length)
-        if count and longest * (count + 1) > LONGEST:
-            return jobs[:count]
-    return jobs
-
-
-def finish(batch: list[Job]) -> None:
-    """Do the work and keep the promises. Where a batch fails, each is tried alone: nobody pays for a neighbour."""
+def run_batch(batch: list[QueueItem]) -> None:
+    """Run a batch and set its futures; if it fails, run each item alone so that one bad item fails only itself."""
     try:
-        results = batch[0].work.run([job.item for job in batch])
-        for job, result in zip(batch, results, strict=True):
-            job.result.set_result(result)
+        results = batch[0].job.run([item.item for item in batch])
+        for item, result in zip(batch, results, strict=True):
+            item.future.set_result(result)
     except Exception as error:
         if len(batch) == 1:
-            batch[0].result.set_exception(error)
+            batch[0].future.set_exception(error)
             return
-        for job in batch:
-            if not job.result.done():
-                finish([job])
+        for item in batch:
+            if not item.future.done():
+                run_batch([item])

@@ -1,93 +1,81 @@
-"""What is asked and answered, field by field: the source of the checks and of the description at /spec."""
+"""Pydantic models of all requests and responses: they validate, and they are the OpenAPI description at /spec."""
 
 from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-Text = Annotated[str, Field(description="A text. Line breaks stay.")]
-Texts = Annotated[str | list[str], Field(description="A text, or a list of texts.")]
-Model = Annotated[str | None, Field(description="The id of a model of /v1/models; else chosen by source and target.")]
-Beam = Annotated[int | None, Field(description="Hypotheses kept at each step.")]
-Key = Annotated[str | None, Field(description="An API key, where the server wants one.")]
+Text = Annotated[str, Field(description="A text. Line breaks are preserved.")]
+Texts = Annotated[str | list[str], Field(description="A text or a list of texts.")]
+SourceCode = Annotated[str, Field(description="Language code of the text, or auto.")]
+TargetCode = Annotated[str | None, Field(description="Language code of the translation.")]
+ModelId = Annotated[
+    str | None, Field(description="An id from /v1/models. Default: the first model for source and target.")
+]
+BeamSize = Annotated[int | None, Field(description="Hypotheses kept at each step; 1 is greedy search.")]
+NumHypotheses = Annotated[int, Field(description="Hypotheses returned: the best one and its alternatives.")]
+ApiKey = Annotated[str | None, Field(description="An API key, if the server requires one.")]
 Word = str | int
-Head = tuple[int | None, int | None] | tuple[str, int | None, int | None]
 
 
-class Error(BaseModel):
-    """Whatever went wrong."""
-
-    model_config = ConfigDict(extra="allow")  # clients of DeepL read a "message", too
+class ErrorResponse(BaseModel):
+    model_config = ConfigDict(extra="allow")  # DeepL clients also read "message"
 
     error: str
 
 
-# --- as LibreTranslate has it -----------------------------------------------------------------------------------
+class StatusResponse(BaseModel):
+    status: str
 
 
-class LibreTranslate(BaseModel):
-    """What POST /translate asks."""
+# --- LibreTranslate ---------------------------------------------------------------------------------------------
 
+
+class LibreTranslateRequest(BaseModel):
     q: Texts
-    source: Annotated[str, Field(description="The code of its language, or auto.")]
+    source: SourceCode
     target: str
-    format: Annotated[str, Field(description="text or html; tags of html are kept.")] = "text"
+    format: Annotated[str, Field(description="text or html; html keeps its tags.")] = "text"
     alternatives: int = 0
-    api_key: Key = None
+    api_key: ApiKey = None
 
 
 class DetectedLanguage(BaseModel):
-    """A language and how sure it is."""
-
     language: str
     confidence: Annotated[float, Field(ge=0, le=100)]
 
 
-class LibreTranslated(BaseModel):
-    """What POST /translate answers: lists where a list was asked."""
-
+class LibreTranslateResponse(BaseModel):
     translatedText: str | list[str]  # noqa: N815
     detectedLanguage: DetectedLanguage | list[DetectedLanguage] | None = None  # noqa: N815
     alternatives: list[str] | list[list[str]] | None = None
 
 
-class Detect(BaseModel):
-    """What POST /detect asks."""
-
+class DetectRequest(BaseModel):
     q: Texts
-    api_key: Key = None
+    api_key: ApiKey = None
 
 
-class LanguageTold(BaseModel):
-    """One of GET /languages."""
-
+class LanguageEntry(BaseModel):
     code: str
     name: str
     targets: list[str]
 
 
-class FileTranslated(BaseModel):
-    """What POST /translate_file answers."""
-
+class FileResponse(BaseModel):
     translatedFileUrl: str  # noqa: N815
 
 
 class CodeAndName(BaseModel):
-    """A language."""
-
     code: str
     name: str
 
 
-class FrontendLanguages(BaseModel):
-    """What a page shows first."""
-
+class DefaultLanguages(BaseModel):
     source: CodeAndName
     target: CodeAndName
 
 
 class FrontendSettings(BaseModel):
-    """What GET /frontend/settings answers."""
-
     apiKeys: bool  # noqa: N815
     keyRequired: bool  # noqa: N815
     charLimit: int  # noqa: N815
@@ -95,20 +83,14 @@ class FrontendSettings(BaseModel):
     frontendTimeout: int  # noqa: N815
     suggestions: bool
     supportedFilesFormat: list[str]  # noqa: N815
-    language: FrontendLanguages
+    language: DefaultLanguages
 
 
-class Status(BaseModel):
-    """What /health and /ready answer."""
-
-    status: str
+# --- DeepL ------------------------------------------------------------------------------------------------------
 
 
-# --- as DeepL has it --------------------------------------------------------------------------------------------
-
-
-class DeepL(BaseModel):
-    """What POST /v2/translate asks; what else DeepL knows is taken, and has no meaning here."""
+class DeepLRequest(BaseModel):
+    """Request of POST /v2/translate; DeepL's other fields are accepted and ignored."""
 
     text: Texts
     target_lang: str
@@ -117,158 +99,142 @@ class DeepL(BaseModel):
 
 
 class DeepLTranslation(BaseModel):
-    """One text."""
-
     detected_source_language: str
     text: str
-    billed_characters: int  # whose client cannot read an answer without it
+    billed_characters: int  # required by the client
 
 
-class DeepLTranslated(BaseModel):
-    """What POST /v2/translate answers."""
-
+class DeepLResponse(BaseModel):
     translations: list[DeepLTranslation]
 
 
 class DeepLLanguage(BaseModel):
-    """One of GET /v2/languages."""
-
     language: str
     name: str
     supports_formality: bool = False
 
 
-# --- our own ----------------------------------------------------------------------------------------------------
+# --- softgaze ---------------------------------------------------------------------------------------------------
 
 
-class Translate(BaseModel):
-    """What POST /v1/translate asks."""
+class TextSelection(BaseModel):
+    """Fields that select the model and the search."""
 
+    model: ModelId = None
+    source: SourceCode = "auto"
+    target: TargetCode = None
+    beam_size: BeamSize = None
+    api_key: ApiKey = None
+
+
+class TranslateRequest(TextSelection):
     q: Texts
-    model: Model = None
-    source: Annotated[str, Field(description="The code of its language, or auto.")] = "auto"
-    target: str | None = None
-    beam: Beam = None
-    alternatives: int = 0
-    attention: Annotated[bool, Field(description="Tell where each word looked.")] = False
-    stream: Annotated[bool, Field(description="Tell each word as it is written (one text, beam 1).")] = False
-    api_key: Key = None
+    num_hypotheses: NumHypotheses = 1
+    attention: Annotated[bool, Field(description="Return the attention of each word.")] = False
+    stream: Annotated[
+        bool, Field(description="Stream each word as it is generated (one text, greedy search, one hypothesis).")
+    ] = False
 
 
-class Warned(BaseModel):
-    """A source word that was ignored."""
+class UncoveredWord(BaseModel):
+    """A source word that received almost no attention."""
 
-    word: int
+    index: int
     text: str
     coverage: float
 
 
-class AttentionTold(BaseModel):
-    """Where each word looked."""
+class TextAttention(BaseModel):
+    """The attention of each target word over the source words."""
 
     source_words: list[str]
     target_words: list[str]
-    source_spaced: bool
+    source_spaced: Annotated[bool, Field(description="Whether the source language separates words by spaces.")]
     target_spaced: bool
-    weights: Annotated[list[list[float]] | None, Field(description="(target words, source words); None: too many.")]
-    links: Annotated[list[tuple[int, int, float]], Field(description="Source word, target word, weight.")]
-    coverage: list[float]
-    warnings: list[Warned]
-    shows: str
+    weights: Annotated[list[list[float]] | None, Field(description="(target words, source words); null if too many.")]
+    alignment: Annotated[list[tuple[int, int, float]], Field(description="(source index, target index, weight).")]
+    coverage: Annotated[list[float], Field(description="Total weight of each source word.")]
+    uncovered: list[UncoveredWord]
+    map: Annotated[str, Field(description="Which attention map is shown, and how it was chosen.")]
 
 
-class Alternative(BaseModel):
-    """Another translation."""
+class HypothesisFields(BaseModel):
+    """A hypothesis of the search."""
 
     text: str
     score: float | None
-    log_probability: float | None
-    finished: bool
+    log_prob: float | None
+    finished: Annotated[bool, Field(description="False if cut at the maximum length.")]
     tokens: list[str]
-    attention: AttentionTold | None = None
 
 
-class Translated(Alternative):
-    """One text, translated."""
+class AlternativeTranslation(HypothesisFields):
+    attention: TextAttention | None = None
+
+
+class BestTranslation(AlternativeTranslation):
+    """The best hypothesis and its alternatives."""
 
     source: str
     source_tokens: list[str]
-    alternatives: list[Alternative]
+    alternatives: list[AlternativeTranslation]
 
 
-class Answer(BaseModel):
-    """What POST /v1/translate answers."""
-
+class TranslateResponse(BaseModel):
     model: str
     source: str
     target: str
     detected: DetectedLanguage | None
-    translations: list[Translated]
+    translations: list[BestTranslation]
     milliseconds: float
 
 
-class WhatIf(BaseModel):
-    """What POST /v1/what_if asks."""
-
+class WhatIfRequest(TextSelection):
     q: Text
-    model: Model = None
-    source: str = "auto"
-    target: str | None = None
-    beam: Beam = None
-    mask: Annotated[list[Word], Field(description="Source words that may not be looked at.")] = []
+    mask: Annotated[list[Word], Field(description="Source words that receive no attention, as text or index.")] = []
     attend: Annotated[
-        dict[str, Word], Field(description="{number of an output word: the source word it looks at}.")
+        dict[str, Word], Field(description="{index of a target word: the source word that gets all its attention}.")
     ] = {}
-    ablate: Annotated[list[list[Any]], Field(description="Heads that look nowhere: (layer, head), null is all.")] = []
-    sharpen: Annotated[float, Field(description="The power of the weights.")] = 1.0
-    where: Annotated[list[list[Any]], Field(description="Heads that are changed; all unless named.")] = []
-    api_key: Key = None
+    ablate: Annotated[
+        list[list[Any]], Field(description="Heads to switch off: [layer, head] or [kind, layer, head]; null is all.")
+    ] = []
+    sharpen: Annotated[float, Field(description="Exponent of the weights: above 1 sharper, below 1 flatter.")] = 1.0
+    where: Annotated[
+        list[list[Any]], Field(description="Heads that mask, attend and sharpen apply to. Default: cross-attention.")
+    ] = []
 
 
-class WhatIfAnswer(BaseModel):
-    """What POST /v1/what_if answers."""
-
+class WhatIfResponse(BaseModel):
     model: str
     source: str
     target: str
-    before: Translated
-    after: Translated
+    before: BestTranslation
+    after: BestTranslation
     note: str
     diff: list[tuple[Literal["same", "removed", "added"], str]]
     milliseconds: float
 
 
-class GazeAsked(BaseModel):
-    """What POST /v1/gaze asks."""
-
+class ExplainRequest(TextSelection):
     q: Text
-    model: Model = None
-    source: str = "auto"
-    target: str | None = None
-    beam: Beam = None
-    what_if: Annotated[bool, Field(description="With answers to what would have changed.")] = False
-    api_key: Key = None
+    what_if: Annotated[bool, Field(description="Include precomputed what-if edits.")] = False
 
 
-class GazeAnswer(BaseModel):
-    """What POST /v1/gaze answers to JSON; to a form it answers the page itself."""
+class ExplainResponse(BaseModel):
+    """Response of POST /v1/explain to JSON; the response to a form is the page itself."""
 
     html: str | None
 
 
 class Limits(BaseModel):
-    """Of a request."""
-
     characters: int
     texts: int
-    beam: int
-    alternatives: int
+    beam_size: int
+    num_hypotheses: int
     body: int
 
 
-class ModelTold(BaseModel):
-    """One of GET /v1/models."""
-
+class ModelEntry(BaseModel):
     id: str
     kind: str
     source: CodeAndName
@@ -277,68 +243,50 @@ class ModelTold(BaseModel):
     engine: str
     precision: str
     attention: bool
-    full: bool
-    what_if: bool
+    explain: Annotated[bool, Field(description="Whether /v1/explain works for this model.")]
+    what_if: Annotated[bool, Field(description="Whether /v1/what_if works for this model.")]
 
 
-class Models(BaseModel):
-    """What GET /v1/models answers."""
-
-    models: list[ModelTold]
+class ModelsResponse(BaseModel):
+    models: list[ModelEntry]
     limits: Limits
-    languages: list[LanguageTold]
-    detects: bool
+    languages: list[LanguageEntry]
+    detects: Annotated[bool, Field(description="Whether the source language can be detected.")]
     key_required: bool
     version: str
 
 
-class CaptionAsked(BaseModel):
-    """What POST /v1/caption asks beside the picture."""
-
-    model: Model = None
-    beam: Beam = None
-    alternatives: int = 0
-    attention: bool = False
-    api_key: Key = None
+class CaptionRequest(BaseModel):
+    model: Annotated[str | None, Field(description="The id of a captioner from /v1/models.")] = None
+    beam_size: BeamSize = None
+    num_hypotheses: NumHypotheses = 1
+    attention: Annotated[bool, Field(description="Return the attention of each word over the image.")] = False
+    api_key: ApiKey = None
 
 
 class Grid(BaseModel):
-    """How a picture is cut into cells."""
-
     rows: int
     columns: int
-    crop: Annotated[list[float], Field(description="The part that is cut: left, top, right, bottom, in shares.")]
+    crop: Annotated[
+        list[float], Field(description="The part of the image that the model sees: left, top, right, bottom, 0 to 1.")
+    ]
 
 
-class PictureAttention(BaseModel):
-    """Where in a picture each word looked."""
+class ImageAttention(BaseModel):
+    """The attention of each word over the image."""
 
     target_words: list[str]
     grid: Grid
-    weights: Annotated[list[list[float]], Field(description="(words, rows · columns), row by row.")]
-    shows: str
+    weights: Annotated[list[list[float]], Field(description="(words, rows * columns), row by row.")]
+    map: str
 
 
-class CaptionAlternative(BaseModel):
-    """Another caption."""
-
-    text: str
-    score: float | None
-    log_probability: float | None
-    finished: bool
-    tokens: list[str]
+class BestCaption(HypothesisFields):
+    alternatives: list[HypothesisFields]
+    attention: ImageAttention | None
 
 
-class Caption(CaptionAlternative):
-    """One picture in words."""
-
-    alternatives: list[CaptionAlternative]
-    attention: PictureAttention | None
-
-
-class CaptionAnswer(BaseModel):
-    """What POST /v1/caption answers."""
-
+class CaptionResponse(BaseModel):
     model: str
-    captions: list[Caption]
+    captions: list[BestCaption]
     milliseconds: float

@@ -1,125 +1,211 @@
-"""What all addresses of a server share: the models, the queue, the keys, the counts. Knows no API."""
+"""State that all routes share: models, queue, API keys, metrics and translated files. It knows no API."""
 
 import asyncio
-from collections.abc import Sequence
+import hmac
+import re
+import secrets
+import time
+from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated, Any, NamedTuple
 
 from fastapi import Depends
 from starlette.requests import Request
 
-from softgaze.devices import behind_others
-from softgaze.search.settings import Search
-from softgaze.serve.batching import Batcher, Work
-from softgaze.serve.detection import Detected, Detection
-from softgaze.serve.errors import Refused, missing
-from softgaze.serve.keys import Keys
+from softgaze.errors import DataError
+from softgaze.runtime import run_low_priority, threads
+from softgaze.search.options import SearchOptions
+from softgaze.serve.batching import Batcher, BatchJob
+from softgaze.serve.errors import HTTPError, missing_parameter
+from softgaze.serve.languages import CombinedDetector, Detected
 from softgaze.serve.metrics import Metrics
+from softgaze.serve.model_registry import ModelRegistry, ServedModel
 from softgaze.serve.settings import Settings
-from softgaze.serve.shelf import Model, Shelf, threads_for
-from softgaze.serve.store import Store
 
 AUTO = "auto"
+AUTH_SCHEMES = ("bearer ", "deepl-auth-key ")
+MAX_FILES = 256
+FILE_NAME = re.compile(r"[A-Za-z0-9_-]{32}\.txt")
 
 
-class Gone(Exception):  # noqa: N818
-    """Nobody waits for the answer any more."""
+class Disconnected(Exception):  # noqa: N818
+    """The client closed the connection before the response."""
+
+
+class SelectedModel(NamedTuple):
+    """The model for a request, or None where source and target language are the same."""
+
+    model: ServedModel | None
+    source: str
+    target: str
+    detected: Detected | None
 
 
 class Service:
-    """A server behind its addresses."""
+    """The models and everything around them."""
 
-    def __init__(self, settings: Settings, shelf: Shelf) -> None:
-        shared = Path(settings.shared)
-        self.settings, self.shelf = settings, shelf
-        self.keys = Keys.read(settings.api_keys)
-        self.detection = Detection.of(model.bundle for model in shelf.texts) if shelf.texts else None
-        self.metrics = Metrics(shared if settings.workers > 1 else None)
-        self.store = Store(shared / "files", 60 * settings.keep_files)
-        threads = settings.threads or threads_for(shelf.models, settings.workers)
-        self.batcher = behind_others(
-            lambda: Batcher(threads, settings.window / 1000, settings.batch, settings.queue, self.metrics)
+    def __init__(self, settings: Settings, registry: ModelRegistry) -> None:
+        shared_dir = Path(settings.shared_dir)
+        self.settings, self.registry = settings, registry
+        self.keys = ApiKeys.read(settings.api_keys)
+        self.detector = (
+            CombinedDetector.of([model.bundle for model in registry.text_models]) if registry.text_models else None
+        )
+        self.metrics = Metrics(shared_dir if settings.workers > 1 else None)
+        self.files = FileStore(shared_dir / "files", 60 * settings.keep_files)
+        # Only CTranslate2 searches outside of Python. With the other engines, two concurrent batches had 0.7 times the
+        # throughput of one (2 cores, docs/log.md); `--workers` uses more cores there.
+        is_parallel = all(model.translator.engine.name == "ctranslate2" for model in registry.models)
+        batches = settings.threads or (max(1, threads() // settings.workers) if is_parallel else 1)
+        # Low priority, so that /health and small requests are answered while all cores translate.
+        self.batcher = run_low_priority(
+            lambda: Batcher(batches, settings.window / 1000, settings.batch, settings.queue, self.metrics.count_batch)
         )
 
-    # --- limits
-
-    def texts(self, given: str | list[str]) -> list[str]:
-        """The texts of a request, within the limits."""
-        if not given:
-            raise missing("q")
-        texts = [given] if isinstance(given, str) else given
-        if len(texts) > self.settings.max_texts:
-            raise Refused(400, f"Invalid request: {len(texts)} texts exceed the limit of {self.settings.max_texts}")
+    def check_texts(self, texts: str | list[str]) -> list[str]:
+        """Return the texts of a request as a list, or raise if they exceed the limits."""
+        if not texts:
+            raise missing_parameter("q")
+        texts = [texts] if isinstance(texts, str) else texts
+        max_texts, max_characters = self.settings.max_texts, self.settings.max_characters
+        if len(texts) > max_texts:
+            raise HTTPError(400, f"Invalid request: {len(texts)} texts exceed the limit of {max_texts}")
         longest = max(map(len, texts))
-        if longest > self.settings.max_characters:
-            limit = self.settings.max_characters
-            raise Refused(400, f"Invalid request: request ({longest}) exceeds text limit ({limit})")
+        if longest > max_characters:
+            raise HTTPError(400, f"Invalid request: request ({longest}) exceeds text limit ({max_characters})")
         return texts
 
-    def search(self, beam: int | None = None, alternatives: int = 0) -> Search:
-        """How to search, within the limits; the beam is as wide as it must be for the alternatives."""
+    def search_options(self, beam_size: int | None = None, num_hypotheses: int = 1) -> SearchOptions:
+        """Return the search options within the limits; the beam is at least as wide as the number of hypotheses."""
         settings = self.settings
-        if not 1 <= (beam or 1) <= settings.max_beam or beam == 0:
-            raise Refused(400, f"Invalid request: beam is from 1 to {settings.max_beam}")
-        if not 0 <= alternatives <= settings.max_alternatives:
-            raise Refused(400, f"Invalid request: alternatives is from 0 to {settings.max_alternatives}")
-        return Search(beam=max(beam or settings.beam, alternatives + 1), nbest=alternatives + 1)
+        if beam_size is not None and not 1 <= beam_size <= settings.max_beam_size:
+            raise HTTPError(400, f"Invalid request: beam_size must be from 1 to {settings.max_beam_size}")
+        if not 1 <= num_hypotheses <= settings.max_hypotheses:
+            limit = settings.max_hypotheses
+            raise HTTPError(
+                400, f"Invalid request: num_hypotheses must be from 1 to {limit} (alternatives from 0 to {limit - 1})"
+            )
+        beam_size = max(beam_size or settings.beam_size, num_hypotheses)
+        return SearchOptions(beam_size=beam_size, num_hypotheses=num_hypotheses)
 
-    # --- languages
+    def require_detector(self) -> CombinedDetector:
+        if self.detector is None:
+            raise HTTPError(400, "language detection needs a text model, and none is loaded")
+        return self.detector
 
-    async def detect(self, texts: Sequence[str]) -> Detected:
-        """One language for all of them; in a thread, since it takes milliseconds."""
-        if self.detection is None:
-            raise Refused(400, "no model for text is loaded, so no language can be told")
-        return await asyncio.to_thread(self.detection.detect_together, texts)
+    async def select_model(self, texts: Sequence[str], source: str, target: str) -> SelectedModel:
+        """Select the model for a language pair; the source language `auto` is detected from the texts."""
+        detected = None
+        if source == AUTO:  # in a thread: it takes milliseconds
+            detected = await asyncio.to_thread(self.require_detector().detect_joint, texts)
+            source = detected.language
+        source, target = self.registry.match_language(source), self.registry.match_language(target)
+        return SelectedModel(self.registry.for_pair(source, target), source, target, detected)
 
-    async def choose(
-        self, texts: Sequence[str], source: str, target: str
-    ) -> tuple[Model | None, str, str, Detected | None]:
-        """The model for two languages, the first of which may have to be told from the texts; None: nothing to do."""
-        found = await self.detect(texts) if source == AUTO else None
-        codes = self.shelf.language(found.language if found else source), self.shelf.language(target)
-        return self.shelf.pair(*codes), *codes, found
+    async def run(
+        self, request: Request, job: BatchJob, items: Sequence[Any], lengths: Sequence[int] | None = None
+    ) -> list[Any]:
+        """Queue the items and return their results; if the client disconnects, cancel those not started.
 
-    # --- work
-
-    async def do(self, request: Request, work: Work, items: Sequence[str]) -> list[Any]:
-        """Results, once they are there; what a client that went away waited for is not begun."""
-        self.metrics.taken(items)
-        return await self.results(request, work, items, [len(item) for item in items])
-
-    async def results(self, request: Request, work: Work, items: Sequence[Any], lengths: Sequence[int]) -> list[Any]:
-        """The same for anything."""
+        Items without `lengths` are texts.
+        """
+        if lengths is None:
+            self.metrics.count_texts(items)
+            lengths = [len(item) for item in items]
         if not items:
             return []
-        promises = self.batcher.submit(work, items, lengths, self.settings.deadline)
-        everything: asyncio.Future[Any] = asyncio.gather(*map(asyncio.wrap_future, promises))
-        leaving: asyncio.Future[Any] = asyncio.ensure_future(gone(request))
+        futures = self.batcher.submit(job, items, lengths, self.settings.deadline)
+        results: asyncio.Future[Any] = asyncio.gather(*map(asyncio.wrap_future, futures))
+        disconnect: asyncio.Future[Any] = asyncio.ensure_future(wait_for_disconnect(request))
         try:
-            await asyncio.wait({everything, leaving}, return_when=asyncio.FIRST_COMPLETED)
-            if everything.done():
-                return list(everything.result())
-            raise Gone
+            await asyncio.wait({results, disconnect}, return_when=asyncio.FIRST_COMPLETED)
+            if results.done():
+                return list(results.result())
+            raise Disconnected
         finally:
-            leaving.cancel()
-            everything.cancel()
+            disconnect.cancel()
+            results.cancel()
 
 
-async def gone(request: Request) -> None:
-    """Wait until the client has closed the connection; its body was read before."""
+async def wait_for_disconnect(request: Request) -> None:
+    """Wait until the client closes the connection, after its body was read."""
     while (await request.receive())["type"] != "http.disconnect":
         pass
 
 
-def service_of(request: Request) -> Service:
-    """The service of the application that got a request."""
+async def get_service(request: Request) -> Service:
+    """Return the service of the application; async, since FastAPI runs plain functions in a thread."""
     service: Service = request.app.state.service
     return service
 
 
-async def serving(request: Request) -> Service:
-    """The same for FastAPI, which would call a plain function in another thread."""
-    return service_of(request)
+ServiceDep = Annotated[Service, Depends(get_service)]
 
 
-Serving = Annotated[Service, Depends(serving)]
+class ApiKeys:
+    """The accepted API keys; None accepts every request."""
+
+    def __init__(self, keys: tuple[bytes, ...] | None) -> None:
+        self.keys = keys
+        self.required = keys is not None
+
+    @classmethod
+    def read(cls, path: str | None) -> "ApiKeys":
+        """Read one key per line; empty lines and lines that start with # are skipped."""
+        if path is None:
+            return cls(None)
+        try:
+            lines = [line.strip() for line in Path(path).read_text(encoding="utf-8").splitlines()]
+        except (OSError, UnicodeDecodeError) as error:
+            raise DataError(f"{path}: cannot read the API keys: {error}") from error
+        keys = tuple(line.encode() for line in lines if line and not line.startswith("#"))
+        if not keys:
+            raise DataError(f"{path}: contains no API key; write one key per line")
+        return cls(keys)
+
+    def check(self, request: Request, fields: Mapping[str, Any]) -> None:
+        """Raise unless the request has a valid key in a field or a header."""
+        if self.keys is None:
+            return
+        key = fields.get("api_key")
+        if not isinstance(key, str) or not key:
+            header = request.headers.get("authorization", "")
+            scheme = next((scheme for scheme in AUTH_SCHEMES if header.lower().startswith(scheme)), None)
+            key = header[len(scheme) :].strip() if scheme else request.headers.get("x-api-key", "")
+        if not key:
+            raise HTTPError(403, "Please contact the server operator to get an API key")
+        # Every key is compared, so that the time does not depend on which one matches.
+        if not sum([hmac.compare_digest(key.encode(errors="replace"), valid) for valid in self.keys]):
+            raise HTTPError(403, "Invalid API key")
+
+
+class FileStore:
+    """Translated files under random names, deleted after some time; the oldest first if there are too many."""
+
+    def __init__(self, directory: Path, max_age: float) -> None:
+        self.directory, self.max_age = directory, max_age
+
+    def save(self, content: bytes) -> str:
+        """Store a file and return its name."""
+        self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+        self.delete_old(MAX_FILES - 1)
+        name = f"{secrets.token_urlsafe(24)}.txt"
+        (self.directory / name).write_bytes(content)
+        return name
+
+    def load(self, name: str) -> bytes | None:
+        """Return a stored file, or None if there is none of this name or it has expired."""
+        path = self.directory / name
+        if not FILE_NAME.fullmatch(name) or not path.is_file() or self.is_expired(path):
+            return None
+        return path.read_bytes()
+
+    def delete_old(self, max_files: int = MAX_FILES) -> None:
+        """Delete expired files, and the oldest ones beyond `max_files`."""
+        paths = sorted(self.directory.glob("*.txt"), key=lambda path: path.stat().st_mtime, reverse=True)
+        for index, path in enumerate(paths):
+            if index >= max_files or self.is_expired(path):
+                path.unlink(missing_ok=True)
+
+    def is_expired(self, path: Path) -> bool:
+        return time.time() - path.stat().st_mtime > self.max_age

@@ -1,81 +1,63 @@
-"""What a server is told at its start: every limit is here, with a default that is safe to leave alone."""
+"""Settings of a server. The command line reads its defaults from here, so this module imports nothing heavy."""
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any
 
 from softgaze.errors import UsageError
 
-ENVIRONMENT = "SOFTGAZE_SETTINGS"  # how a process that serves hands its settings to its workers
+ENVIRONMENT = "SOFTGAZE_SETTINGS"  # carries the settings from the parent process to its workers
+
+
+def at_least(minimum: float, default: Any) -> Any:
+    return field(default=default, metadata={"minimum": minimum})
 
 
 @dataclass(frozen=True)
 class Settings:
-    """As flags and environment variables name them."""
+    """Settings named as the flags of `softgaze serve`; the defaults are safe for a public server."""
 
     models: tuple[str, ...] = ()  # directories
     host: str = "127.0.0.1"
-    port: int = 8000  # 0: a free one
-    workers: int = 1  # processes, each with models of its own
-    threads: int = 0  # batches at the same time in each process; 0: what suits the engine
+    port: int = 8000  # 0: a free port
+    workers: int = at_least(1, 1)  # processes, each with its own copy of the models
+    threads: int = at_least(0, 0)  # concurrent batches per process; 0: chosen by engine
     device: str = "auto"
-    api_keys: str | None = None  # a file, one key a line
-    cors: tuple[str, ...] = ()  # origins whose pages may read answers; "*": all
-    beam: int = 5  # where nobody asks for another
+    api_keys: str | None = None  # file with one key per line
+    cors: tuple[str, ...] = ()  # allowed origins; "*": all
+    beam_size: int = at_least(1, 5)  # default of requests
 
-    max_body: int = 1 << 20  # bytes of a request
-    max_characters: int = 10_000  # of a text
-    max_texts: int = 128  # of a request
-    max_beam: int = 10
-    max_alternatives: int = 10
-    read_seconds: float = 20.0  # for a request to arrive
-    deadline: float = 30.0  # seconds for it to be answered
+    max_body: int = at_least(1024, 1 << 20)  # bytes per request
+    max_characters: int = at_least(1, 10_000)  # per text
+    max_texts: int = at_least(1, 128)  # per request
+    max_beam_size: int = at_least(1, 10)
+    max_hypotheses: int = at_least(1, 11)
+    read_seconds: float = at_least(0.1, 20.0)  # to receive a request
+    deadline: float = at_least(0.1, 30.0)  # seconds from request to the start of its batch
 
-    window: float = 3.0  # milliseconds that the first text of a batch waits for others
-    batch: int = 64  # texts translated together
-    queue: int = 1024  # texts that may wait
-    keep_files: float = 30.0  # minutes that a translated file can be fetched
+    window: float = at_least(0, 3.0)  # milliseconds that the first text of a batch waits for others
+    batch: int = at_least(1, 64)  # texts per batch
+    queue: int = at_least(1, 1024)  # texts
+    keep_files: float = at_least(0.01, 30.0)  # minutes until a translated file is deleted
 
-    shared: str = ""  # a directory for what workers share; made at the start
+    shared_dir: str = ""  # directory shared by the workers; created at startup
 
     def __post_init__(self) -> None:
-        for name, least in LEAST.items():
-            if getattr(self, name) < least:
-                raise UsageError(f"--{name.replace('_', '-')} is at least {least}, not {getattr(self, name)}")
-        if self.beam > self.max_beam:
-            raise UsageError(f"--beam {self.beam} is above --max-beam {self.max_beam}")
+        for setting in fields(self):
+            value, minimum = getattr(self, setting.name), setting.metadata.get("minimum")
+            if minimum is not None and value < minimum:
+                raise UsageError(f"--{setting.name.replace('_', '-')} must be at least {minimum}, got {value}")
+        if self.beam_size > self.max_beam_size:
+            raise UsageError(f"--beam-size {self.beam_size} exceeds --max-beam-size {self.max_beam_size}")
 
     def to_environment(self) -> None:
-        """For the workers of this process."""
+        """Store the settings in the environment of this process and its workers."""
         os.environ[ENVIRONMENT] = json.dumps(asdict(self))
 
     @classmethod
-    def from_environment(cls, environment: Mapping[str, str] = os.environ) -> "Settings":
-        """As `to_environment` wrote them."""
-        stored: dict[str, Any] = json.loads(environment[ENVIRONMENT])
-        return cls(**{each.name: as_kept(stored[each.name]) for each in fields(cls)})
-
-
-LEAST: dict[str, float] = {
-    "workers": 1,
-    "threads": 0,
-    "beam": 1,
-    "max_body": 1024,
-    "max_characters": 1,
-    "max_texts": 1,
-    "max_beam": 1,
-    "max_alternatives": 0,
-    "read_seconds": 0.1,
-    "deadline": 0.1,
-    "window": 0,
-    "batch": 1,
-    "queue": 1,
-    "keep_files": 0.01,
-}
-
-
-def as_kept(value: Any) -> Any:
-    """JSON knows no tuples."""
-    return tuple(value) if isinstance(value, list) else value
+    def from_environment(cls) -> "Settings":
+        """Load the settings that `to_environment` stored."""
+        stored: dict[str, Any] = json.loads(os.environ[ENVIRONMENT])
+        stored |= {name: tuple(value) for name, value in stored.items() if isinstance(value, list)}
+        return cls(**stored)

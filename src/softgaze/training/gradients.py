@@ -1,169 +1,199 @@
-"""The gradient of a batch, its two halves computed side by side on a CPU.
+"""Losses and gradients of a batch. On a CPU its two halves are computed in parallel.
 
-Two threads that share every operation wait for each other at every operation; two that take half of the rows each meet
-once an update. What comes out depends on the halves alone, not on whether they were computed at the same time.
+Two threads that share every operation wait for each other at every operation; two that take half of the rows each wait
+once per update. The result depends on the halves alone, not on whether they were computed at the same time.
 """
 
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache
+from pathlib import Path
+from threading import Barrier
 from typing import NamedTuple
 
-import numpy
+import numpy as np
 import torch
 from torch import Tensor, nn
 
 from softgaze.config import TrainingSettings
-from softgaze.data.batches import Batch, hash_key
+from softgaze.data.batching import Batch, hash_key
 from softgaze.data.shards import Array
-from softgaze.devices import using_threads
-from softgaze.dropout import noise
-from softgaze.models.base import OneWatch, Seq2Seq
-from softgaze.speed import measures
-from softgaze.training.evenly import Evenly
-from softgaze.training.guided import Guidance, Guide
-from softgaze.training.loss import Pairs, summed_loss
-from softgaze.training.precision import autocast
+from softgaze.dropout import seeded
+from softgaze.models.base import Seq2Seq, SingleSiteHook
+from softgaze.training.attention_losses import AlignmentLoss, CoverageLoss, GuidedHead
+from softgaze.training.collate import PaddedBatch
+from softgaze.training.loss import summed_loss
 
 HALVES = 2
-LARGE = 1000  # tokens of a batch worth dividing: in smaller ones Python, which runs one thread at a time, costs more
+MIN_SPLIT_TOKENS = 1000  # smaller batches spend more time in Python, which runs one thread at a time
 
 
-class Amount(NamedTuple):
-    """What an update learns from: each summed loss is divided by its own."""
+class TokenCounts(NamedTuple):
+    """Denominators of the losses of an update."""
 
     tokens: int
-    pieces: int  # that have links
+    aligned: int  # target tokens with a gold alignment
 
     @classmethod
-    def of(cls, parts: Iterable[Pairs]) -> "Amount":
-        """All of them together."""
-        counts = [(0, 0), *((part.tokens, part.links.pieces if part.links else 0) for part in parts)]
-        return cls(*(sum(each) for each in zip(*counts, strict=True)))
+    def of(cls, batches: Iterable[PaddedBatch]) -> "TokenCounts":
+        batches = list(batches)
+        aligned = sum(batch.alignment.num_tokens for batch in batches if batch.alignment)
+        return cls(sum(batch.num_tokens for batch in batches), aligned)
 
 
-class Losses(NamedTuple):
-    """Summed."""
+class LossSums(NamedTuple):
+    """Losses summed over tokens."""
 
     tokens: float
-    links: float
+    alignment: float
+
+    @classmethod
+    def total(cls, losses: Iterable["LossSums"]) -> "LossSums":
+        return cls(*(sum(values) for values in zip(cls(0.0, 0.0), *losses, strict=True)))
 
 
-Part = tuple[Losses, Sequence[Tensor | None]]  # and the gradient of each parameter
-
-
-class Gradients:
-    """Adds the gradients of batches to a model's parameters; with `guidance`, also those of one head's links."""
+class GradientAccumulator:
+    """Adds the gradients of batches to the parameters of a model; `guided` adds the alignment loss of one head."""
 
     def __init__(
         self,
         model: Seq2Seq,
         settings: TrainingSettings,
         device: torch.device,
-        guidance: Guidance | None = None,
+        guided: GuidedHead | None = None,
         rank: int = 0,
     ) -> None:
-        self.model, self.settings, self.device, self.guidance = model, settings, device, guidance
-        self.own_key = (rank,) if rank else ()  # noise of its own for each of those who share a batch
-        self.parameters = [each for each in model.parameters() if each.requires_grad]
-        large = (settings.batch_tokens or LARGE) >= LARGE
-        self.parts = HALVES if large and settings.fast and device.type == "cpu" else 1
-        self.pool = ThreadPoolExecutor(HALVES) if self.parts > 1 and draws_its_own_noise(model) else None
-
-    def divide(self, batch: Batch, lengths: Array) -> list[Batch]:
-        """A batch whose pairs have `lengths` (N, 2), as the parts that are computed apart."""
-        parts = halves(lengths) if self.parts == HALVES and len(batch.pairs) > 1 else [slice(None)]
-        return [Batch(batch.pairs[places], batch.epoch) for places in parts]
-
-    def add(self, parts: Sequence[Pairs], amount: Amount, *key: int) -> Losses:
-        """The losses of a batch in `parts`; the gradient of their means over `amount` is added.
-
-        The noise follows from `key`.
-        """
-        seeds = [hash_key(self.settings.seed, *key, number, *self.own_key) % 2**63 for number in range(len(parts))]
-        amounts = [amount] * len(parts)
+        self.model, self.settings, self.device, self.guided = model, settings, device, guided
+        self.rank_key = (rank,) if rank else ()  # ranks drop out different values
+        self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
+        self.bfloat16 = uses_bfloat16(device, settings.precision)
+        is_large = (settings.batch_tokens or MIN_SPLIT_TOKENS) >= MIN_SPLIT_TOKENS
+        self.splits = is_large and settings.fast and device.type == "cpu"
         threads = torch.get_num_threads()
-        with measures(self.settings.fast):
-            if self.pool is None or threads < 2 or len(parts) < 2:
-                found = [self.of_part(*each) for each in zip(parts, amounts, seeds, strict=True)]
+        # Stacked RNNs of torch draw dropout masks from the global generator, whose order threads would change.
+        in_parallel = self.splits and threads >= HALVES and not has_torch_rnn_dropout(model)
+        self.pool = thread_pool(HALVES, threads // HALVES) if in_parallel else None
+
+    def split(self, batch: Batch, lengths: Array) -> list[tuple[Batch, Array]]:
+        """Return the parts of a batch, with their `lengths` (N, 2), that are computed separately."""
+        parts = balanced_halves(lengths) if self.splits and len(batch.pairs) > 1 else [slice(None)]
+        return [(Batch(batch.pairs[rows], batch.epoch), lengths[rows]) for rows in parts]
+
+    def add(self, parts: Sequence[PaddedBatch], counts: TokenCounts, *key: int) -> LossSums:
+        """Add the gradient of the losses divided by `counts`; return the summed losses. `key` seeds the dropout."""
+        seeds = [hash_key(self.settings.seed, *key, part, *self.rank_key) % 2**63 for part in range(len(parts))]
+        run = map if self.pool is None or len(parts) < HALVES else self.pool.map
+        results = list(run(self.losses_and_gradients, parts, [counts] * len(parts), seeds))
+        for _, gradients in results:  # in this order, because sums of floats depend on it
+            for parameter, gradient in zip(self.parameters, gradients, strict=True):
+                if gradient is None:
+                    continue
+                if parameter.grad is not None:
+                    parameter.grad.add_(gradient)
+                elif gradient.stride() == parameter.stride():
+                    parameter.grad = gradient
+                else:  # channels-last of a convolution: the fused optimizer requires the layout of the parameter
+                    parameter.grad = torch.empty_like(parameter).copy_(gradient)
+        return LossSums.total(losses for losses, _ in results)
+
+    def losses_and_gradients(
+        self, batch: PaddedBatch, counts: TokenCounts, seed: int
+    ) -> tuple[LossSums, Sequence[Tensor | None]]:
+        """Return the summed losses of some rows, and the gradient of each parameter."""
+        settings = self.settings
+        alignment, penalty = None, None
+        with seeded(seed), autocast(self.device, self.bfloat16):
+            if settings.doubly_stochastic:
+                coverage = CoverageLoss()
+                loss = summed_loss(self.model, batch, settings.label_smoothing, coverage)
+                penalty = settings.doubly_stochastic * coverage.summed(batch) / counts.tokens
+            elif self.guided is not None and batch.alignment is not None and batch.alignment.num_tokens:
+                guided = AlignmentLoss(self.guided.head)
+                hook = SingleSiteHook("cross", self.guided.layer, guided)
+                loss = summed_loss(self.model, batch, settings.label_smoothing, hook)
+                alignment = guided.summed(batch.alignment)
+                penalty = self.guided.weight * alignment / counts.aligned
             else:
-                with using_threads(threads // len(parts)):
-                    found = list(self.pool.map(self.of_part, parts, amounts, seeds))
-        for _, gradients in found:  # always in this order: sums of floats depend on it
-            self.accumulate(gradients)
-        return total([losses for losses, _ in found])
-
-    def of_part(self, pairs: Pairs, amount: Amount, seed: int) -> Part:
-        """Losses and gradients of some rows."""
-        with noise(seed), autocast(self.device, self.settings.precision):
-            loss, links, uneven = self.losses(pairs)
-        mean = loss / amount.tokens
-        if uneven is not None and self.settings.doubly_stochastic is not None:
-            mean = mean + self.settings.doubly_stochastic * uneven / amount.tokens
-        if links is not None and self.guidance is not None:
-            mean = mean + self.guidance.weight * links / amount.pieces
-        found = Losses(float(loss.detach()), 0.0 if links is None else float(links.detach()))
-        return found, torch.autograd.grad(mean, self.parameters, allow_unused=True)
-
-    def losses(self, pairs: Pairs) -> tuple[Tensor, Tensor | None, Tensor | None]:
-        """Summed over tokens; over the pieces that have links, if any; over sources looked at unevenly, if asked."""
-        smoothing = self.settings.label_smoothing
-        if self.settings.doubly_stochastic:
-            evenly = Evenly()
-            return summed_loss(self.model, pairs, smoothing, evenly), None, evenly.summed_loss(pairs)
-        if self.guidance is None or pairs.links is None or not pairs.links.pieces:
-            return summed_loss(self.model, pairs, smoothing), None, None
-        guide = Guide(self.guidance.head)
-        watch = OneWatch("cross", self.guidance.layer, guide)
-        loss = summed_loss(self.model, pairs, smoothing, watch)
-        return loss, guide.summed_loss(pairs.links), None
-
-    def accumulate(self, gradients: Sequence[Tensor | None]) -> None:
-        """Add to what is there."""
-        for parameter, gradient in zip(self.parameters, gradients, strict=True):
-            if gradient is not None:
-                parameter.grad = (
-                    laid_out(gradient, parameter) if parameter.grad is None else parameter.grad.add_(gradient)
-                )
+                loss = summed_loss(self.model, batch, settings.label_smoothing)
+        objective = loss / counts.tokens if penalty is None else loss / counts.tokens + penalty
+        losses = LossSums(float(loss.detach()), 0.0 if alignment is None else float(alignment.detach()))
+        return losses, torch.autograd.grad(objective, self.parameters, allow_unused=True)
 
 
-def laid_out(gradient: Tensor, parameter: Tensor) -> Tensor:
-    """With its numbers in memory where the parameter has them: the fused optimiser reads both from first to last.
+def thread_pool(workers: int, threads: int) -> ThreadPoolExecutor:
+    """Return a pool whose workers compute with `threads` intra-op threads each; other threads keep their number."""
+    default, started = torch.get_num_threads(), Barrier(workers + 1)
 
-    A convolution over channels that lie last gives gradients that lie so too.
+    def start() -> None:
+        torch.get_num_threads()  # a thread takes the process-wide default at its first use of torch
+        torch.set_num_threads(threads)
+        started.wait()
+
+    pool = ThreadPoolExecutor(workers, initializer=start)
+    for _ in range(workers):
+        pool.submit(int)
+    started.wait()
+    torch.set_num_threads(default)  # the workers also changed the default of threads to come
+    return pool
+
+
+def has_torch_rnn_dropout(model: nn.Module) -> bool:
+    """Return whether a stacked RNN of torch drops out values."""
+    return any(isinstance(module, nn.RNNBase) and module.dropout for module in model.modules())
+
+
+# --- splitting a batch --------------------------------------------------------------------------------------------
+
+
+def balanced_halves(lengths: Array) -> list[Array]:
+    """Split pairs of `lengths` (N, 2) into those with a relatively short source and the others, at equal cost.
+
+    Pairs of a similar length ratio need less padding together.
     """
-    return gradient if gradient.stride() == parameter.stride() else torch.empty_like(parameter).copy_(gradient)
-
-
-def total(losses: Iterable[Losses]) -> Losses:
-    """Added up."""
-    return Losses(*(sum(each) for each in zip(Losses(0.0, 0.0), *losses, strict=True)))
-
-
-def halves(lengths: Array) -> list[Array]:
-    """Places of the pairs whose source is short for its target, and of the others: as much to do, less to pad."""
     order = (lengths[:, 0] - lengths[:, 1]).argsort(kind="stable")
     ordered = lengths[order]
-    first = work(ordered)[:-1]  # with 1 … N−1 pairs in the first half
-    second = work(ordered[::-1])[::-1][1:]
+    first = cumulative_cost(ordered)[:-1]  # with 1 … N−1 pairs in the first half
+    second = cumulative_cost(ordered[::-1])[::-1][1:]
     cut = int(abs(first - second).argmin()) + 1
     return [order[:cut], order[cut:]]
 
 
-def shares(lengths: Array, count: int) -> list[Array]:
-    """Places of the pairs in `count` shares with about as much to do; with fewer pairs than that, some are empty."""
+def cumulative_cost(lengths: Array) -> Array:
+    """Return the cost of the first 1 … N pairs: padded tokens of both sides, and a softmax per target token."""
+    rows = np.arange(1, len(lengths) + 1)
+    cost: Array = rows * np.maximum.accumulate(lengths).sum(axis=1) + lengths[:, 1].cumsum()
+    return cost
+
+
+def rank_shares(lengths: Array, world_size: int) -> list[Array]:
+    """Split pairs of `lengths` (N, 2) into shares of about equal length; with fewer pairs than ranks some are empty."""
     order = lengths.max(axis=1).argsort(kind="stable")
     edges = lengths[order].sum(axis=1).cumsum()
-    cuts = numpy.searchsorted(edges, edges[-1] * numpy.arange(1, count) / count)
-    return numpy.split(order, cuts)
+    cuts = np.searchsorted(edges, edges[-1] * np.arange(1, world_size) / world_size)
+    return np.split(order, cuts)
 
 
-def work(lengths: Array) -> Array:
-    """What the first 1 … N pairs cost together: padded tokens of both sides, and a vocabulary for each real one."""
-    rows = numpy.arange(1, len(lengths) + 1)
-    padded: Array = rows * numpy.maximum.accumulate(lengths).sum(axis=1) + lengths[:, 1].cumsum()
-    return padded
+# --- precision ----------------------------------------------------------------------------------------------------
 
 
-def draws_its_own_noise(model: nn.Module) -> bool:
-    """Whether all dropout is ours. Torch's stacked RNNs draw from one generator, in whatever order threads come by."""
-    return not any(isinstance(module, nn.RNNBase) and module.dropout for module in model.modules())
+def autocast(device: torch.device, bfloat16: bool) -> AbstractContextManager[object]:
+    """Return the context of a forward pass; weights and optimizer stay in float32."""
+    return torch.autocast(device.type, dtype=torch.bfloat16) if bfloat16 else nullcontext()
+
+
+def uses_bfloat16(device: torch.device, precision: str) -> bool:
+    """Return whether to compute in bfloat16: on request, or if `auto` finds hardware for it (emulation is slower)."""
+    if precision != "auto":
+        return precision == "bfloat16"
+    if device.type == "cuda":
+        return bool(torch.cuda.is_bf16_supported(including_emulation=False))
+    return device.type == "cpu" and bool({"amx_bf16", "avx512_bf16"} & cpu_flags())
+
+
+@cache
+def cpu_flags() -> frozenset[str]:
+    """Return the CPU features that Linux reports; elsewhere none."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+    return frozenset(next((line.split(":", 1)[1].split() for line in lines if line.startswith("flags")), []))

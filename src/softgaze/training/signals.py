@@ -1,6 +1,6 @@
-"""Ctrl-C, SIGTERM and SIGUSR1 ask a run to save and leave after the update it is in.
+"""Ctrl-C, SIGTERM and SIGUSR1 stop a run after the current update, saved.
 
-SIGUSR1 is what schedulers send some time before they kill (Slurm: --signal=USR1@60).
+Schedulers send SIGUSR1 some time before they kill a job (Slurm: --signal=USR1@60).
 """
 
 import signal
@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-CAUGHT = (signal.SIGINT, signal.SIGTERM, *([signal.SIGUSR1] if hasattr(signal, "SIGUSR1") else []))
+STOP_SIGNALS = (signal.SIGINT, signal.SIGTERM, *([signal.SIGUSR1] if hasattr(signal, "SIGUSR1") else []))
 
 
-class Stop:
-    """Whether somebody asked to stop, and with which signal."""
+class StopRequest:
+    """True once a stop signal has arrived."""
 
     def __init__(self) -> None:
         self.signal: int | None = None
@@ -23,30 +23,26 @@ class Stop:
 
     @property
     def exit_code(self) -> int:
-        """As shells count: 128 and the signal's number."""
+        """128 and the number of the signal, as in shells."""
         return 128 + (self.signal or 0)
 
-    def follow(self) -> None:
-        """Another rank was asked to stop, if not this one."""
-        self.signal = self.signal or signal.SIGTERM
-
-    def ask(self, number: int, frame: FrameType | None = None) -> None:
-        """The handler. A second Ctrl-C does not wait."""
+    def handle(self, number: int, frame: FrameType | None = None) -> None:
+        """Handle a signal; a second Ctrl-C interrupts at once."""
         if self.signal is not None and number == signal.SIGINT:
             raise KeyboardInterrupt
         self.signal = number
 
 
 @contextmanager
-def stoppable() -> Iterator[Stop]:
-    """Catch the signals for a while; only a program's main thread may."""
-    stop = Stop()
+def catch_signals() -> Iterator[StopRequest]:
+    """Catch the stop signals during the block; in other threads than the main thread they cannot be caught."""
+    stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
         yield stop
         return
-    before = {number: signal.signal(number, stop.ask) for number in CAUGHT}
+    handlers = {number: signal.signal(number, stop.handle) for number in STOP_SIGNALS}
     try:
         yield stop
     finally:
-        for number, handler in before.items():
+        for number, handler in handlers.items():
             signal.signal(number, handler)

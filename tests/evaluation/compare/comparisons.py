@@ -1,16 +1,14 @@
-"""A comparison of two models that take seconds, and a way to take its turns without new processes."""
+"""A comparison of two models that take seconds, and a way to run its jobs without new processes."""
 
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from corpora import SMALL, write_corpus
-from softgaze.config import merged
-from softgaze.evaluation.compare.plan import Plan, shared_settings
-from softgaze.evaluation.compare.running import prepare_shared, take_turns
-from softgaze.evaluation.compare.turns import Turn
-from softgaze.evaluation.compare.variants import parse_variants
-from softgaze.training.listeners import Listener
+from softgaze.config import merge_settings
+from softgaze.evaluation.compare.experiment import Experiment, parse_models, shared_settings
+from softgaze.evaluation.compare.jobs import ModelJob, preprocess_shared, run_jobs
+from softgaze.training.callbacks import Callback
 
 QUICK = {"training": {"batch_tokens": 64, "average": 2, "warmup": 2}, "validation": {"every": 4, "sentences": 4}}
 
@@ -23,33 +21,33 @@ def archs(*names: str) -> str:
     )
 
 
-def planned(directory: Path, *names: str, steps: int = 8, **settings: Any) -> Plan:
+def planned(directory: Path, *names: str, steps: int = 8, **settings: Any) -> Experiment:
     """On a few lines, with a longer test than training."""
     text = directory / "text"
     text.mkdir(exist_ok=True)
-    shared = shared_settings(merged(QUICK, {"budget": {"steps": steps}}, settings))
+    shared = shared_settings(merge_settings(QUICK, {"budget": {"steps": steps}}, settings))
     train, test = write_corpus(text), write_corpus(text, name="test", pairs=40)
-    variants = tuple(parse_variants(archs(*names), shared))
-    return Plan(directory / "out", variants, shared, (train,), (), (), test, beam=1, device="cpu")
+    variants = tuple(parse_models(archs(*names), shared))
+    return Experiment(directory / "out", variants, shared, (train,), (), (), test, beam_size=1, device="cpu")
 
 
-def beyond(plan: Plan) -> Plan:
+def beyond(plan: Experiment) -> Experiment:
     """The same with sentences that are to be longer than training."""
     source, target = write_corpus(plan.out.parent / "text", name="beyond", pairs=20)
     return replace(plan, edges=(3, 6), beyond=(source, target), beyond_edges=(4, 6))
 
 
-def take(plan: Plan, name: str, kind: str) -> int:
-    """One turn, here and now."""
-    turn = Turn(plan, name)
-    turn.train(Listener()) if kind == "train" else turn.translate()
+def take(plan: Experiment, name: str, kind: str) -> int:
+    """Run one job in this process."""
+    job = ModelJob(plan, name)
+    job.train(Callback()) if kind == "train" else job.translate()
     return 0
 
 
-def compared(plan: Plan) -> list[str]:
-    """All turns; returns what was said."""
+def compared(plan: Experiment) -> list[str]:
+    """Run all jobs; return the log."""
     said: list[str] = []
     plan.write()
-    prepare_shared(plan)
-    take_turns(plan, take, said.append)
+    preprocess_shared(plan)
+    run_jobs(plan, take, said.append)
     return said

@@ -5,20 +5,40 @@ import json
 import re
 from copy import deepcopy
 from dataclasses import replace
+from xml.etree import ElementTree
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from evaluation.compare.comparisons import beyond, compared, planned, take
 from softgaze.data.corpus import read_pairs
-from softgaze.evaluation.compare import tables, turns
-from softgaze.evaluation.compare.page import BEYOND, HELD_OUT, lengths_note
-from softgaze.evaluation.compare.record import collect, holm
-from softgaze.evaluation.compare.report import with_rarity, write_report
-from softgaze.evaluation.compare.running import prepare_shared, take_turns
-from softgaze.evaluation.compare.turns import TRAINED, TRANSLATED, Turn, read_record, write_record
-from softgaze.evaluation.counts import TITLES
+from softgaze.evaluation.compare import jobs
+from softgaze.evaluation.compare.jobs import (
+    TRAINED,
+    TRANSLATED,
+    ModelJob,
+    preprocess_shared,
+    read_record,
+    run_jobs,
+    write_record,
+)
+from softgaze.evaluation.compare.report import (
+    BEYOND_NOTE,
+    HELD_OUT_NOTE,
+    conditions,
+    cost_table,
+    learning_chart,
+    length_tables,
+    lengths_note,
+    pair_table,
+    score_table,
+    write_report,
+)
+from softgaze.evaluation.compare.results import collect_results, holm
+from softgaze.evaluation.ngram_stats import TITLES
 from softgaze.metrics import score
 from softgaze.translator import load
 
@@ -40,22 +60,22 @@ def record(plan):
 
 
 def all_tables(record):
-    return [tables.scores(record), tables.every_pair(record), tables.costs(record), *tables.by_length(record)]
+    return [score_table(record), pair_table(record), cost_table(record), *length_tables(record)]
 
 
 def test_scores_are_those_of_the_models_own_translations(plan, record):
     sources, references = zip(*read_pairs(*plan.test), strict=True)
     for model in record["models"]:
-        turn = Turn(plan, model["name"])
-        found = [each.text for each in load(turn.path, "cpu").translate([*sources], beam=1)]
+        job = ModelJob(plan, model["name"])
+        found = [each.text for each in load(job.path, "cpu").translate([*sources], beam_size=1)]
         expected = score(found, references, language="de", ter=False)
         assert model["scores"]["bleu"]["score"] == pytest.approx(expected.bleu)
         assert model["scores"]["chrf"]["score"] == pytest.approx(expected.chrf)
-        assert model["parameters"] == sum(each.numel() for each in load(turn.path, "cpu").model.parameters())
+        assert model["parameters"] == sum(each.numel() for each in load(job.path, "cpu").model.parameters())
 
 
 def test_all_models_share_text_tokenizer_and_budget(plan, record):
-    files = [Turn(plan, model["name"]).path / "tokenizer.model" for model in record["models"]]
+    files = [ModelJob(plan, model["name"]).path / "tokenizer.model" for model in record["models"]]
     assert len({file.read_bytes() for file in files}) == 1
     assert not any((file.parent / "encoded").exists() for file in files)
     assert {model["training"]["step"] for model in record["models"]} == {8}
@@ -77,17 +97,17 @@ def test_the_page_shows_exactly_the_cells_of_the_tables(plan, record):
 
 
 def test_cells_are_the_numbers_of_the_json(record):
-    for model, row in zip(record["models"], tables.scores(record).rows, strict=True):
+    for model, row in zip(record["models"], score_table(record).rows, strict=True):
         numbers = [float(number) for cell in row[1:3] for number in re.findall(r"[\d.]+", cell)]
         wanted = [model["scores"][score][end] for score in ("bleu", "chrf") for end in ("score", "low", "high")]
         assert numbers == pytest.approx(wanted, abs=0.051)
-    for model, row in zip(record["models"], tables.costs(record).rows, strict=True):
+    for model, row in zip(record["models"], cost_table(record).rows, strict=True):
         assert row[1] == f"{model['parameters']:,}"
         least, most = model["translating"]["spread"]
         assert least <= model["translating"]["tokens_per_second"] <= most
         assert row[5] == f"{model['translating']['tokens_per_second']:,.0f} ({least:,.0f}–{most:,.0f})"
         assert row[6] == f"{model['training']['memory'] / 2**20:,.0f} MiB"
-    for one, row in enumerate(tables.every_pair(record).rows):
+    for one, row in enumerate(pair_table(record).rows):
         for other, cell in enumerate(row[1:]):
             difference = (
                 record["models"][one]["scores"]["bleu"]["score"] - record["models"][other]["scores"]["bleu"]["score"]
@@ -103,7 +123,7 @@ def test_markdown_has_the_same_cells_and_all_translations(plan, record):
             assert "| " + " | ".join(row) + " |" in text.replace("\\", "")
     for each in record["sentences"]["shown"]:
         assert each["source"] in text
-    for line in record["findings"]:
+    for line in record["conclusions"]:
         assert line in text
     for name in re.findall(r"!\[[^]]*\]\(([^)]*)\)", text):
         assert (plan.out / name).read_text().startswith("<svg")
@@ -113,8 +133,8 @@ def test_sentences_have_a_map_of_every_model_that_looks(plan, record):
     shown = record["sentences"]["shown"]
     assert len(shown) == 5
     page = plan.report("html").read_text()
-    assert page.count("<figure class='map'>") == 10
-    assert page.count("nothing to show") == 5
+    assert page.count('<figure class="map">') == 10
+    assert page.count("No attention") == 5
     for each in shown:
         assert [said["attention"] is None for said in each["translations"]] == [True, False, False]
         assert [said["model"] for said in each["translations"]] == [model["name"] for model in record["models"]]
@@ -124,20 +144,20 @@ def test_the_same_command_takes_no_turn_again_and_what_changed_is_done_again(pla
     def nobody(*turn):
         raise AssertionError(turn)
 
-    take_turns(plan, nobody, lambda message: None)
+    run_jobs(plan, nobody, lambda message: None)
     taken = []
-    wider = replace(plan, beam=2)
-    take_turns(wider, lambda plan, name, kind: taken.append((name, kind)), lambda message: None)
-    assert taken == [(variant.name, "translate") for variant in plan.variants]
+    wider = replace(plan, beam_size=2)
+    run_jobs(wider, lambda plan, name, kind: taken.append((name, kind)), lambda message: None)
+    assert taken == [(variant.name, "translate") for variant in plan.models]
     taken.clear()
     longer = replace(plan, settings={**plan.settings, "budget": {**plan.settings["budget"], "steps": 9}})
-    take_turns(longer, lambda plan, name, kind: taken.append((name, kind)), lambda message: None)
-    assert taken == [(variant.name, "train") for variant in plan.variants]
+    run_jobs(longer, lambda plan, name, kind: taken.append((name, kind)), lambda message: None)
+    assert taken == [(variant.name, "train") for variant in plan.models]
 
 
 def test_where_it_was_measured_is_told_apart_from_where_it_was_reported(plan, record):
     def date(record):
-        return dict(tables.surroundings(record))["date"]
+        return dict(conditions(record))["date"]
 
     today = record["reported_on"]["date"]
     assert date(record) == today
@@ -145,28 +165,28 @@ def test_where_it_was_measured_is_told_apart_from_where_it_was_reported(plan, re
     assert all(each["measured_on"]["threads"] in record["threads"] for each in taken)
     other = deepcopy(record)
     other["models"][0]["training"]["measured_on"]["date"] = "2020-01-01"
-    assert date(other) == f"measured: 2020-01-01; {today} / report of: {today}"
+    assert date(other) == f"measured: 2020-01-01; {today} / report: {today}"
     for model in other["models"]:
         model["training"]["measured_on"] = model["translating"]["measured_on"] = None
-    assert date(other) == f"report of: {today}"
+    assert date(other) == f"report: {today}"
 
 
 def test_memory_of_a_gpu_is_told_apart_where_there_is_one(record):
-    assert "GPU" not in str(tables.costs(record))
+    assert "GPU" not in str(cost_table(record))
     other = deepcopy(record)
     other["models"][1]["training"] |= {"memory": 300 << 20, "device_memory": 5000 << 20}
-    table = tables.costs(other)
+    table = cost_table(other)
     assert table.rows[1][6] == "300 MiB, GPU 5,000 MiB"
     assert "GPU" not in str(table.rows[0])
-    assert "the most that its tensors took of the GPU's" in table.note
+    assert "GPU" in table.note
 
 
 def test_memory_is_asked_of_the_device_that_is_computed_on(tmp_path, monkeypatch):
     asked = []
-    monkeypatch.setattr(turns, "peak_device_memory", lambda device: asked.append(device) or 7)
+    monkeypatch.setattr(jobs, "peak_device_memory", lambda device: asked.append(device) or 7)
     plan = planned(tmp_path, "rnn")
     compared(plan)
-    [model] = collect(plan)["models"]
+    [model] = collect_results(plan)["models"]
     assert [model[turn]["device_memory"] for turn in ("training", "translating")] == [7, 7]
     assert asked == ["cpu", "cpu"]
 
@@ -175,34 +195,34 @@ def test_what_was_measured_by_an_older_version_is_still_reported(tmp_path):
     plan = planned(tmp_path, "rnn")
     compared(plan)
     for name in (TRAINED, TRANSLATED):
-        path = Turn(plan, "rnn:width=16").path / name
+        path = ModelJob(plan, "rnn:width=16").path / name
         found = read_record(path)
         assert found.pop("measured_on")["date"]
         del found["device_memory"]
         write_record(path, found)
     write_report(plan)
-    assert "- date: report of: " in plan.report("md").read_text()
+    assert "- date: report: " in plan.report("md").read_text()
 
 
 def test_who_fails_stops_nobody_else_and_is_named_in_every_form(tmp_path):
     plan = planned(tmp_path, "rnn", "rnn-luong")
     plan.write()
-    prepare_shared(plan)
+    preprocess_shared(plan)
     said = []
 
     def launch(plan, name, kind):
         return 5 if name.startswith("rnn:") else take(plan, name, kind)
 
-    failed = take_turns(plan, launch, said.append)
-    assert failed == {"rnn:width=16": {"turn": "train", "exit_code": 5}}
-    assert said[1] == "[1/2] rnn:width=16: train: ended in an error"
-    line = "rnn:width=16 is not compared: its training ended in an error (exit code 5)."
-    assert write_report(plan)[0] == line
+    failed = run_jobs(plan, launch, said.append)
+    assert failed == {"rnn:width=16": {"job": "train", "exit_code": 5}}
+    assert said[1] == "[1/2] rnn:width=16: train: failed"
+    line = write_report(plan)[0]
+    assert line.startswith("rnn:width=16 is not compared")
     record = json.loads(plan.report("json").read_text())
-    assert record["failed"] == [{"name": "rnn:width=16", "turn": "train", "exit_code": 5}]
+    assert record["failed"] == [{"name": "rnn:width=16", "job": "train", "exit_code": 5}]
     assert [model["name"] for model in record["models"]] == ["rnn-luong:width=16"]
     assert all(line in plan.report(ending).read_text() for ending in ("md", "html"))
-    assert take_turns(plan, take, said.append) == {}
+    assert run_jobs(plan, take, said.append) == {}
     assert "not compared" not in write_report(plan)[0]
 
 
@@ -214,18 +234,18 @@ def test_every_score_has_its_signature_in_the_record_and_in_charts_that_stand_al
     assert signatures["learning"] == score(["a"], ["a"], language="de", ter=False).signatures
 
 
-def test_of_the_built_in_text_it_is_told_how_rare_each_length_was(plan, record):
-    told = with_rarity(replace(plan, built_in=True), record)
-    trained = told["text"]["trained_lengths"]
-    assert sum(each["pairs"] for each in trained) == plan.corpus.count()
-    assert told["findings"][:-1] == record["findings"]
-    for each in trained:
-        said = f"{each['pairs']:,} of {each['low']}–{each['high']} words"
-        assert (said in told["findings"][-1]) == (each["pairs"] > 0)
-    assert told["findings"][-1] in lengths_note(told)
-    assert HELD_OUT in lengths_note(told)
-    assert lengths_note(record) == BEYOND
-    assert with_rarity(plan, record) == record
+def test_the_built_in_text_reports_how_rare_each_length_is(plan, record):
+    built_in = collect_results(replace(plan, built_in=True))
+    trained = built_in["text"]["trained_lengths"]
+    assert sum(part["pairs"] for part in trained) == plan.corpus.count()
+    *others, rarity = built_in["conclusions"]
+    assert others == record["conclusions"]
+    for part in trained:
+        count = f"{part['pairs']:,} of {part['low']}–{part['high']} words"
+        assert (count in rarity) == (part["pairs"] > 0)
+    assert rarity in lengths_note(built_in)
+    assert HELD_OUT_NOTE in lengths_note(built_in)
+    assert lengths_note(record) == BEYOND_NOTE
 
 
 def test_sentences_are_signed_as_they_are_scored(record):
@@ -257,3 +277,38 @@ def test_corrected_p_values_grow_and_keep_their_order():
     assert holm([0.01, 0.04, 0.03]) == pytest.approx([0.03, 0.06, 0.06])
     assert holm([0.5, 0.9]) == pytest.approx([1.0, 1.0])
     assert holm([]) == []
+
+
+# --- learning curves
+
+SVG = "{http://www.w3.org/2000/svg}"
+values = st.lists(st.floats(0, 100), min_size=1, max_size=6)
+
+
+def model(name, scores):
+    validations = [{"minutes": 0.5 * (place + 1), "bleu": score, "loss": score} for place, score in enumerate(scores)]
+    return {"name": name, "learning": validations}
+
+
+@given(st.lists(values, min_size=1, max_size=7), st.text(max_size=40))
+def test_every_validation_of_every_model_has_its_place_in_both_panels(scores, name):
+    lines = [model(f"{number} {name}", each) for number, each in enumerate(scores)]
+    drawing = ElementTree.fromstring(learning_chart(lines))
+    curves = [each.get("points").split() for each in drawing.iter(f"{SVG}polyline")]
+    assert [len(curve) for curve in curves] == 2 * [len(each) for each in scores]
+    for curve in curves:
+        across = [float(point.split(",")[0]) for point in curve]
+        assert across == sorted(across)
+    for curve, each in zip(curves, scores, strict=False):
+        down = [float(point.split(",")[1]) for point in curve]
+        assert each.index(max(each)) == down.index(min(down)) or max(each) - each[down.index(min(down))] < 0.5
+
+
+def test_a_chart_that_stands_alone_tells_its_signature():
+    lines = [model("one", [2.0])]
+    assert "BLEU nrefs:1|tok:13a" in learning_chart(lines, signature="nrefs:1|tok:13a")
+    assert "BLEU nrefs" not in learning_chart(lines)
+
+
+def test_a_model_that_never_scored_is_drawn_too():
+    assert "<svg" in learning_chart([model("none", [0.0])])

@@ -1,8 +1,8 @@
-"""Several architectures on the same text, tokenizer and budget, and one report of how they differ.
+"""Train several architectures on the same text, tokenizer and budget, and report how they differ.
 
-variants → plan                  which models, on what, for how long
-turns → running                  each is trained and translates, in processes of its own; what is done stays done
-record                           everything that was found: report.json
-findings, tables, learning       in sentences, in cells, as a picture
-page, markdown → report          for people
+experiment     which models, on which text, for how long
+jobs           train and translate with each model in its own process; finished jobs are not repeated
+results        all measurements as one record: report.json
+conclusions    sentences that follow from the record
+report         charts, tables, Markdown and an HTML page
 """

@@ -1,108 +1,101 @@
-/* Talking to the server that this page came from. What goes wrong becomes one plain line: a `Refusal`. */
+/* Requests to the server of this page. Failures become an ApiError with a one-line message. */
 
-import { say } from "./say.js";
+import { t } from "./i18n.js";
 
-const TRIES = 4; // of a request that finds the server busy
+const MAX_TRIES = 4; // of a request while the server is busy
+const JSON_HEADERS = { "Content-Type": "application/json" };
 
-export class Refusal extends Error {}
+export class ApiError extends Error {}
 
 let key = "";
 export const setKey = (text) => { key = text; };
-export const ownKey = () => key;
+export const getKey = () => key;
 
-export const get = (path) => answered(path, {});
-export const getBlob = async (path, signal) => (await asked(path, { signal })).blob();
-export const post = (path, body, signal) => answered(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(body), signal });
-export const sendForm = (path, fields, signal) => answered(path, { method: "POST", body: formOf(fields), signal });
+export const get = (path) => fetchJson(path, {});
+export const getBlob = async (path, signal) => (await fetchOk(path, { signal })).blob();
+export const post = (path, body, signal) => fetchJson(path, { method: "POST", headers: JSON_HEADERS, body: JSON.stringify(body), signal });
 
-function formOf(fields) {
-  const form = new FormData();
-  for (const [name, value] of Object.entries(fields)) form.append(name, value);
-  return form;
+export function postForm(path, fields, signal) {
+  const body = new FormData();
+  for (const [name, value] of Object.entries(fields)) body.append(name, value);
+  return fetchJson(path, { method: "POST", body, signal });
 }
 
-async function answered(path, options) {
-  const answer = await asked(path, options);
-  return answer.json();
-}
+const fetchJson = async (path, options) => (await fetchOk(path, options)).json();
 
-/* The answer, if it is a good one; a busy server is asked again when it says so. */
-async function asked(path, options, tries = TRIES) {
-  const answer = await reached(path, options);
-  if (answer.ok) return answer;
-  if (answer.status === 429 && tries > 1) {
-    const seconds = Math.max(Number(answer.headers.get("Retry-After")) || 1, 1);
-    tell(say("busy", { seconds }));
-    await pause(seconds * 1000, options.signal);
-    tell("");
-    return asked(path, options, tries - 1);
+/* The response if its status is OK; while the server is busy (429), wait and try again. */
+async function fetchOk(path, options, tries = MAX_TRIES) {
+  const response = await fetchWithKey(path, options);
+  if (response.ok) return response;
+  if (response.status === 429 && tries > 1) {
+    const seconds = Math.max(Number(response.headers.get("Retry-After")) || 1, 1);
+    showError(t("busy", { seconds }));
+    await delay(seconds * 1000, options.signal);
+    showError("");
+    return fetchOk(path, options, tries - 1);
   }
-  throw new Refusal(await reason(answer));
+  throw new ApiError(await errorMessage(response));
 }
 
-async function reached(path, options) {
+async function fetchWithKey(path, options) {
   const headers = { ...options.headers, ...(key ? { Authorization: `Bearer ${key}` } : {}) };
   try {
     return await fetch(path, { ...options, headers });
   } catch (error) {
     if (error.name === "AbortError") throw error;
-    throw new Refusal(say("unreachable"));
+    throw new ApiError(t("unreachable"));
   }
 }
 
-async function reason(answer) {
+async function errorMessage(response) {
   try {
-    return oneLine((await answer.json()).error);
+    return oneLine((await response.json()).error);
   } catch {
-    return say("strange", { status: answer.status });
+    return t("unknown-error", { status: response.status });
   }
 }
 
 const oneLine = (text) => String(text).replace(/\s+/g, " ").trim();
 
-const pause = (milliseconds, signal) => new Promise((resolve, reject) => {
+const delay = (milliseconds, signal) => new Promise((resolve, reject) => {
   const timer = setTimeout(resolve, milliseconds);
   signal?.addEventListener("abort", () => { clearTimeout(timer); reject(signal.reason); });
 });
 
-/* Events of a stream as they come: [name, data]. */
-export async function* streamed(path, body, signal) {
-  const answer = await asked(path, { method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify({ ...body, stream: true }), signal });
-  let rest = "";
-  for await (const text of decoded(answer.body)) {
-    const events = (rest + text).split(/\r?\n\r?\n/);
-    rest = events.pop();
-    for (const event of events) if (event.trim()) yield eventOf(event);
+/* The server-sent events of a stream as they arrive: [name, data]. */
+export async function* streamEvents(path, body, signal) {
+  const response = await fetchOk(path, { method: "POST", headers: JSON_HEADERS, body: JSON.stringify({ ...body, stream: true }), signal });
+  const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+  let buffer = "";
+  for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {
+    const events = (buffer + chunk.value).split(/\r?\n\r?\n/);
+    buffer = events.pop();
+    for (const event of events) if (event.trim()) yield parseEvent(event);
   }
 }
 
-async function* decoded(stream) {
-  const reader = stream.pipeThrough(new TextDecoderStream()).getReader();
-  for (let next = await reader.read(); !next.done; next = await reader.read()) yield next.value;
-}
-
-function eventOf(text) {
+function parseEvent(text) {
   const lines = text.split(/\r?\n/), field = (name) => lines.filter((line) => line.startsWith(`${name}:`)).map((line) => line.slice(name.length + 1).replace(/^ /, ""));
   const [name] = field("event"), data = JSON.parse(field("data").join("\n"));
-  if (name === "error") throw new Refusal(oneLine(data.error));
+  if (name === "error") throw new ApiError(oneLine(data.error));
   return [name, data];
 }
 
-// --- one line for what went wrong ----------------------------------------------------------------------------------
+// --- errors --------------------------------------------------------------------------------------------------------
 
-export function tell(text) {
-  document.getElementById("problem").textContent = text;
+export function showError(text) {
+  document.getElementById("error").textContent = text;
 }
 
-/* Run something that may be refused; what was given up on purpose is no problem. */
-export async function telling(act) {
+/* Run `action` and show its ApiError; return null if it failed or was aborted. */
+export async function reportErrors(action) {
   try {
-    tell("");
-    return await act();
+    showError("");
+    return await action();
   } catch (error) {
     if (error.name === "AbortError") return null;
-    if (!(error instanceof Refusal)) throw error;
-    tell(error.message);
+    if (!(error instanceof ApiError)) throw error;
+    showError(error.message);
     return null;
   }
 }

@@ -1,67 +1,67 @@
-/* The page begins: which models there are decides what it offers. */
+/* Start of the page: the models of the server decide which panels are shown. */
 
-import { get, setKey, tell, telling } from "./api.js";
-import { Files } from "./file.js";
-import { Images } from "./image.js";
-import { Pair } from "./pair.js";
-import { beginSpeaking } from "./say.js";
-import { Desk } from "./text.js";
+import { get, reportErrors, setKey, showError } from "./api.js";
+import { FilePanel } from "./file_panel.js";
+import { initLanguage } from "./i18n.js";
+import { ImagePanel } from "./image_panel.js";
+import { LanguagePicker } from "./language_picker.js";
+import { TextPanel } from "./text_panel.js";
 
 const find = (id) => document.getElementById(id);
 
-function showTab(chosen) {
-  for (const tab of find("tabs").children) { // a tab that is not offered has a panel too
-    tab.setAttribute("aria-selected", String(tab === chosen));
-    find(tab.getAttribute("aria-controls")).hidden = tab !== chosen;
+function showTab(selected) {
+  for (const tab of find("tabs").children) { // hidden tabs have panels too
+    tab.setAttribute("aria-selected", String(tab === selected));
+    find(tab.getAttribute("aria-controls")).hidden = tab !== selected;
   }
-  const tabs = openTabs();
-  setRoving(tabs, tabs.indexOf(chosen));
-  find("pair").hidden = chosen.id === "tab-image"; // a picture has no language
-  find("pair").dataset.for = chosen.id;
-  tell("");
+  const tabs = visibleTabs();
+  setRoving(tabs, tabs.indexOf(selected));
+  find("languages").hidden = selected.id === "tab-image"; // images have no language
+  find("languages").dataset.for = selected.id;
+  showError("");
 }
 
-const openTabs = () => [...find("tabs").children].filter((tab) => !tab.hidden);
+const visibleTabs = () => [...find("tabs").children].filter((tab) => !tab.hidden);
 
-function beginTabs() {
+function initTabs() {
   for (const tab of find("tabs").children) tab.addEventListener("click", () => showTab(tab));
   find("tabs").addEventListener("keydown", (event) => {
-    const tabs = openTabs(), place = arrowed(event.key, tabs.indexOf(document.activeElement), tabs.length);
-    if (place === null) return;
+    const tabs = visibleTabs(), index = arrowTarget(event.key, tabs.indexOf(document.activeElement), tabs.length);
+    if (index === null) return;
     event.preventDefault();
-    tabs[place].focus();
-    showTab(tabs[place]);
+    tabs[index].focus();
+    showTab(tabs[index]);
   });
-  showTab(openTabs()[0]);
+  showTab(visibleTabs()[0]);
 }
 
-function beginTheme() {
+function initTheme() {
   find("theme").addEventListener("click", () => {
     setTheme(isDark() ? "light" : "dark");
-    remember(THEME, isDark() ? "dark" : "light");
+    savePreference(THEME, isDark() ? "dark" : "light");
   });
 }
 
-async function begin() {
-  beginSpeaking(find("interface"));
-  beginTheme();
-  const facts = await telling(async () => ({ ...(await get("v1/models")), files: await get("frontend/settings") }));
-  if (!facts) return;
-  const captioners = facts.models.filter(({ kind }) => kind === "image"), hasText = facts.models.some(({ kind }) => kind === "text");
-  if (facts.key_required) find("key").type = "password";
-  find("key-field").hidden = !facts.key_required;
+async function init() {
+  initLanguage(find("page-language"));
+  initTheme();
+  const server = await reportErrors(async () => ({ ...(await get("v1/models")), frontend: await get("frontend/settings") }));
+  if (!server) return;
+  const captioners = server.models.filter(({ kind }) => kind === "image"), hasText = server.models.some(({ kind }) => kind === "text");
+  if (server.key_required) find("key").type = "password";
+  find("key-field").hidden = !server.key_required;
   find("tab-text").hidden = !hasText;
   find("tab-image").hidden = !captioners.length;
-  find("tab-file").hidden = !facts.files.filesTranslation || !hasText;
-  beginTabs();
-  let desk = null;
-  const pair = new Pair(facts, () => desk?.refresh());
-  if (hasText) desk = new Desk(facts, pair);
-  find("key").addEventListener("change", () => { setKey(find("key").value.trim()); desk?.refresh(); });
-  new Files(facts.limits.body, facts.files.supportedFilesFormat, pair);
-  if (captioners.length) new Images(captioners, facts.limits.body);
+  find("tab-file").hidden = !server.frontend.filesTranslation || !hasText;
+  initTabs();
+  let textPanel = null;
+  const languages = new LanguagePicker(server, () => textPanel?.refresh());
+  if (hasText) textPanel = new TextPanel(server, languages);
+  find("key").addEventListener("change", () => { setKey(find("key").value.trim()); textPanel?.refresh(); });
+  new FilePanel(server.limits.body, server.frontend.supportedFilesFormat, languages);
+  if (captioners.length) new ImagePanel(captioners, server.limits.body);
   document.documentElement.dataset.ready = "";
-  desk?.refresh(); // a browser may have kept what was typed
+  textPanel?.refresh(); // the browser may have restored the text
 }
 
-begin();
+init();

@@ -1,32 +1,32 @@
-/* A text as its sentences, cut where translator.py cuts (a test holds them equal), and line breaks kept. */
+/* Split a text into sentences exactly as translator.py does (a test compares them), and keep the line breaks. */
 
-// A mark before a space ends a sentence, closing quotes included; but not the full stop of a number or of one or two
-// letters that begin with a capital (Mr., U.S.), nor one before a small letter. 。！？ need no space.
+// Closing punctuation before a space ends a sentence, with closing quotes. Exceptions: the full stop of a number, of one
+// or two letters that start with a capital (Mr., U.S.), and one before a lowercase letter. 。！？ need no space.
 const LETTER = "[\\p{L}\\p{N}_]";
 const END = new RegExp(
   `(?:[!?…]+|(?<!\\p{Nd})(?<!(?<!${LETTER})[A-Z])(?<!(?<!${LETTER})[A-Z]${LETTER})\\.+)["'”’»)\\]]*(?=\\s)|[。！？｡]+["'”’」』）]*`, "gu");
 
-/* [{text, gap}]: each sentence and the line breaks, or "", that stand before it; sentences of one line have a space between them. */
-export function sentencesOf(text) {
-  const found = [];
+/* [{text, gap}]: each sentence and the line breaks before it; sentences of one line are separated by a space. */
+export function splitSentences(text) {
+  const sentences = [];
   let gap = "";
-  text.split(/\r\n|[\n\r\u2028\u2029]/).forEach((line, number) => {
-    if (number) gap += "\n";
-    for (const sentence of cut(line.replace(/\s+/gu, " ").trim())) {
-      found.push({ text: sentence, gap });
+  text.split(/\r\n|[\n\r\u2028\u2029]/).forEach((line, index) => {
+    if (index) gap += "\n";
+    for (const sentence of splitLine(line.replace(/\s+/gu, " ").trim())) {
+      sentences.push({ text: sentence, gap });
       gap = "";
     }
   });
-  return found;
+  return sentences;
 }
 
-function cut(line) {
-  const ends = [...line.matchAll(END)].map((mark) => mark.index + mark[0].length);
-  const places = [0, ...ends.filter((end) => !/^\p{Lowercase}/u.test(line.slice(end, end + 2).trimStart())), line.length];
-  return places.slice(1).map((end, number) => line.slice(places[number], end).trim()).filter(Boolean);
+function splitLine(line) {
+  const ends = [...line.matchAll(END)].map((match) => match.index + match[0].length);
+  const offsets = [0, ...ends.filter((end) => !/^\p{Lowercase}/u.test(line.slice(end, end + 2).trimStart())), line.length];
+  return offsets.slice(1).map((end, index) => line.slice(offsets[index], end).trim()).filter(Boolean);
 }
 
-/* Translations put together again as the text was. */
-export function joinedText(sentences, texts, isSpaced) {
-  return sentences.map(({ gap }, number) => `${gap || (number && isSpaced ? " " : "")}${texts[number] ?? ""}`).join("");
+/* Join translations with the line breaks of the source. */
+export function joinSentences(sentences, texts, isSpaced) {
+  return sentences.map(({ gap }, index) => `${gap || (index && isSpaced ? " " : "")}${texts[index] ?? ""}`).join("");
 }

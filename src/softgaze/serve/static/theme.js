@@ -1,16 +1,16 @@
 "use strict";
-/* Light or dark before anything is drawn. The palette knows both (style.css); a choice switches its one media rule. */
+/* Light or dark, set before the page is drawn: a stored choice overrides the one media rule of style.css. */
 
 const THEME = "softgaze-theme";
 const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
 
-/* What a browser was told to remember; a browser that remembers nothing is fine. */
-function recalled(name) {
+/* Stored preferences; a browser may forbid storage. */
+function loadPreference(name) {
   try { return localStorage.getItem(name); } catch { return null; }
 }
 
-function remember(name, value) {
-  try { localStorage.setItem(name, value); } catch { /* then only for this visit */ }
+function savePreference(name, value) {
+  try { localStorage.setItem(name, value); } catch { /* lasts for this visit only */ }
 }
 
 const isDark = () => document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : systemIsDark.matches;
@@ -22,4 +22,4 @@ function setTheme(theme) {
   document.documentElement.style.colorScheme = theme;
 }
 
-if (["light", "dark"].includes(recalled(THEME))) setTheme(recalled(THEME));
+if (["light", "dark"].includes(loadPreference(THEME))) setTheme(loadPreference(THEME));

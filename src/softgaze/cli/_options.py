@@ -1,0 +1,366 @@
+"""Options that several commands share, and the inputs they name."""
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import islice
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
+
+import typer
+from typer.core import TyperCommand
+
+from softgaze.cli._output import warn
+from softgaze.errors import DataError, UsageError
+
+if TYPE_CHECKING:
+    from softgaze.config import Config
+    from softgaze.data.captions import CaptionCorpus
+    from softgaze.data.corpus import Pair
+    from softgaze.explain import Alignment
+    from softgaze.search.options import SearchOptions
+    from softgaze.translator import Translator
+
+Item = TypeVar("Item")
+
+SEARCH, DATA, LIMITS, MODEL_PANEL = "Search", "Data", "Limits", "Model"  # panels of the help
+MAX_SKIPS_SHOWN = 10  # skipped caption rows that are printed one by one
+DEFAULT_BEAM_SIZE = 5
+
+# Choices; a test compares each with the table of the module that implements it.
+ArchName = Literal["transformer", "rnn-luong", "rnn-bahdanau", "conv", "rnn", "captioner"]
+SizeName = Literal["tiny", "small", "base", "big"]
+AttentionKind = Literal["cross", "encoder", "decoder"]
+RowMeaning = Literal["predicting", "reading"]
+MapMeasure = Literal["weights", "norms", "rollout"]
+Symmetrization = Literal["intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"]
+ExportEngine = Literal["ctranslate2", "onnx"]
+WeightPrecision = Literal["float32", "int8", "int8_float32"]
+IndexBase = Literal["0", "1"]  # of the first word in an alignment file
+
+
+def option(
+    text: str, *names: str, metavar: str | None = "N", panel: str | None = None, default: str | None = None, **rest: Any
+) -> Any:
+    """Return an option; `default` describes what happens if it is not given."""
+    show_default: Any = True if default is None else default
+    return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=panel, show_default=show_default, **rest)
+
+
+def choice(text: str, *names: str, **rest: Any) -> Any:
+    """Return an option whose choices the framework shows."""
+    return option(text, *names, metavar=None, **rest)
+
+
+def flag(text: str, *names: str, panel: str | None = None) -> Any:
+    """Return an on-off option without the `--no-` form."""
+    return typer.Option(*names, help=text, metavar="", rich_help_panel=panel)
+
+
+Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model directory.", show_default=False)]
+Device = Annotated[str, option("auto, cpu, cuda, cuda:N or mps.", metavar="DEVICE")]
+Json = Annotated[bool, flag("Print one JSON object instead of text.", "--json")]
+JsonLines = Annotated[bool, flag("Print one JSON object per line.", "--json")]
+Output = Annotated[Path | None, option("Write to FILE (.gz too) instead of stdout.", "--output", "-o", metavar="FILE")]
+Figure = Annotated[
+    Path | None, option("Write a page (.html), figure (.svg .png .pdf) or .json.", "--output", "-o", metavar="FILE")
+]
+
+BeamSize = Annotated[
+    int | None, option("Hypotheses kept per step; 1 is greedy search.", "--beam-size", default="5", panel=SEARCH, min=1)
+]
+BatchTokens = Annotated[
+    int | None, option("Padded source tokens x beam size per batch.", default="set by the engine", panel=SEARCH, min=1)
+]
+
+GoldFile = Annotated[
+    Path | None, option("Gold alignment, a line per pair: 1-2 sure, 1p2 possible.", "--gold", metavar="FILE")
+]
+GoldBase = Annotated[IndexBase | None, choice("Index of the first word in --gold (required with --gold).")]
+
+Images = Annotated[Path | None, option("Directory of images.", metavar="DIR", panel=DATA)]
+Features = Annotated[
+    Path | None,
+    option("Directory of feature arrays (.npy .npz) or audio (.wav .flac .ogg).", metavar="DIR", panel=DATA),
+]
+Captions = Annotated[
+    Path | None,
+    option("Captions of the files: image,caption CSV, image#k<TAB>caption or COCO JSON.", metavar="FILE", panel=DATA),
+]
+TrainFiles = Annotated[
+    list[Path] | None,
+    option("Parallel text: line n translates line n. Repeatable.", "--train", metavar="SRC TGT", panel=DATA),
+]
+PairFiles = Annotated[
+    list[Path] | None, option("TSV or JSONL file of pairs. Repeatable.", "--pairs", metavar="FILE", panel=DATA)
+]
+DevFiles = Annotated[
+    list[Path] | None,
+    option(
+        "Validation files (captioner: DIR CAPTIONS).",
+        "--dev",
+        metavar="SRC TGT",
+        default="part of the training pairs",
+        panel=DATA,
+    ),
+]
+TestFiles = Annotated[
+    tuple[Path, Path] | None, option("Test sentences and their reference translations.", "--test", metavar="SRC TGT")
+]
+SourceLang = Annotated[str | None, option("Source language.", metavar="CODE", default="from file suffix", panel=DATA)]
+TargetLang = Annotated[str | None, option("Target language.", metavar="CODE", default="from file suffix", panel=DATA)]
+Vocabulary = Annotated[int | None, option("Vocabulary size, in subwords.", default="from corpus", panel=DATA)]
+ModelSize = Annotated[SizeName | None, choice("Model size.", default="tiny", panel=MODEL_PANEL)]
+Minutes = Annotated[float | None, option("Training time in minutes, over all resumes.", panel=LIMITS)]
+Steps = Annotated[int | None, option("Number of updates.", panel=LIMITS)]
+Seed = Annotated[int | None, option("Random seed.", default="1")]
+ConfigFile = Annotated[Path | None, option("YAML file of settings.", metavar="FILE")]
+Assignments = Annotated[
+    list[str] | None, option("One setting, such as training.clip=5. Repeatable.", "--set", metavar="KEY=VALUE")
+]
+
+
+# --- search
+
+
+def search_options(*, beam_size: int | None = None, num_hypotheses: int = 1, **flags: Any) -> "SearchOptions":
+    """Return the search options of the flags that were given (are not None), validated before a model is loaded.
+
+    A sampling flag requests sampling, at temperature 1 unless given.
+    """
+    from softgaze.search.options import SearchOptions
+
+    given = {name: value for name, value in flags.items() if value is not None}
+    if given.keys() & {"temperature", "top_k", "top_p", "seed"}:
+        if beam_size is not None:
+            raise UsageError("--beam-size has no effect with --temperature, --top-k, --top-p or --seed, which sample")
+        return SearchOptions(num_hypotheses=num_hypotheses, **{"temperature": 1.0, **given})
+    beam_size = beam_size or max(DEFAULT_BEAM_SIZE, num_hypotheses)
+    return SearchOptions(beam_size=beam_size, num_hypotheses=num_hypotheses, **given)
+
+
+# --- checks and parsing
+
+
+def reject_options(reason: str, options: Mapping[str, object]) -> None:
+    """Raise if one of the `options` was given (is neither None nor False) although it has no effect here."""
+    for name, value in options.items():
+        if value is not None and value is not False:
+            raise UsageError(f"{name} has no effect {reason}")
+
+
+def parse_ints(option: str, text: str | None) -> list[int] | None:
+    """Return `64,128` as [64, 128]."""
+    try:
+        return None if text is None else [int(part) for part in text.split(",")]
+    except ValueError:
+        raise UsageError(f"{option} takes comma-separated integers, such as 10,20,30; got {text!r}") from None
+
+
+def check_text(text: str) -> str:
+    """Return an argument unless it holds undecodable bytes."""
+    try:
+        text.encode()
+    except UnicodeEncodeError as error:
+        raise DataError(f"TEXT is not UTF-8 at character {error.start + 1}; check the terminal's encoding") from error
+    return text
+
+
+def given_settings(**sections: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the settings whose flags were given, by section."""
+    return {
+        section: {key: value for key, value in values.items() if value is not None}
+        for section, values in sections.items()
+    }
+
+
+def system_names(paths: Sequence[Path]) -> list[str]:
+    """Return a distinct name for each path: its last part, or all of it if two would be equal."""
+    names = [path.absolute().name for path in paths]  # "." has a name too; a symbolic link keeps its own
+    names = [name if names.count(name) == 1 else str(path) for name, path in zip(names, paths, strict=True)]
+    return [
+        name if names.count(name) == 1 else f"{name} ({1 + names[:index].count(name)})"
+        for index, name in enumerate(names)
+    ]
+
+
+def direction(translator: "Translator") -> tuple[str, str]:
+    """Return source and target language; either may be empty."""
+    about = translator.bundle.description
+    return about.source_language, about.target_language
+
+
+def blocks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
+    """Yield the items in lists of bounded size."""
+    stream = iter(items)
+    while block := list(islice(stream, size)):
+        yield block
+
+
+# --- pairs of files
+
+
+class PairCommand(TyperCommand):
+    """A command whose `--train` and `--dev` take two files each and repeat, which Typer does not support."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Rewrite `--train A B` to `--train A --train B` and parse."""
+        rest: list[str] = super().parse_args(ctx, repeat_pair_options(args))
+        return rest
+
+
+def repeat_pair_options(arguments: Sequence[str]) -> list[str]:
+    """Insert the option again before the second file of each pair."""
+    result: list[str] = []
+    for index, argument in enumerate(arguments):
+        option = arguments[index - 2] if index >= 2 else ""
+        if option in ("--train", "--dev") and not argument.startswith("-"):
+            result.append(option)
+        result.append(argument)
+    return result
+
+
+def file_pairs(option: str, files: Sequence[Path] | None) -> list[tuple[Path, Path]]:
+    """Return the files of a repeated pair option as (source, target)."""
+    names = list(files or [])
+    if len(names) % 2:
+        raise UsageError(f"{option} takes two files, source and target; got only {names[-1]}")
+    return list(zip(names[::2], names[1::2], strict=True))
+
+
+# --- captioned files
+
+
+class SkipReporter:
+    """Prints why files or caption rows are skipped: the first few one by one, then a count by reason."""
+
+    def __init__(self) -> None:
+        self.errors: list[Any] = []
+
+    def __call__(self, error: Any) -> None:
+        self.errors.append(error)
+        if len(self.errors) <= MAX_SKIPS_SHOWN:
+            warn(f"skipped: {error}")
+
+    def summarize(self) -> None:
+        """Print the count by reason if not every row was printed."""
+        from softgaze.data.captions import count_errors
+
+        if len(self.errors) > MAX_SKIPS_SHOWN:
+            reasons = ", ".join(f"{count:,} × {reason}" for reason, count in count_errors(self.errors).items())
+            warn(f"skipped {len(self.errors):,} rows in total ({reasons})")
+
+
+class CaptionFiles(NamedTuple):
+    """The options `--images`, `--features` and `--captions` as given."""
+
+    images: Path | None
+    features: Path | None
+    captions: Path | None
+
+    @property
+    def is_given(self) -> bool:
+        return any(self)
+
+    def directory_and_captions(self) -> tuple[Path, Path]:
+        """Return the one directory and the caption file, or raise."""
+        directory = self.images or self.features
+        if directory is None or (self.images and self.features):
+            raise UsageError("--captions needs exactly one directory: --images DIR or --features DIR")
+        if self.captions is None:
+            raise UsageError(f"{directory} needs its captions: --captions FILE")
+        return directory, self.captions
+
+    def settings(self) -> dict[str, Any]:
+        """Return the settings that training on files implies."""
+        if not self.is_given:
+            return {}
+        return {"model": {"arch": "captioner", "options": {"encoder": "frames"} if self.features else {}}}
+
+    def corpora(
+        self, config: "Config", dev: Sequence[tuple[Path, Path]]
+    ) -> "tuple[CaptionCorpus, CaptionCorpus | None]":
+        """Return the training data, and the validation data if given."""
+        from softgaze.config import resolve
+        from softgaze.data.captions import CaptionCorpus
+        from softgaze.data.processors import image_processor_for
+
+        if len(dev) > 1:
+            raise UsageError("--dev takes one directory and its captions: --dev DIR CAPTIONS")
+        directory, captions = self.directory_and_captions()
+        skip = SkipReporter()
+        if self.features:
+            train = CaptionCorpus.of_features(directory, captions, skip)
+        else:
+            options = resolve(config).model.options
+            reader = image_processor_for(
+                options.get("encoder", "cnn"), options.get("frozen", True), config.data.image_size
+            )
+            train = CaptionCorpus.of(directory, captions, reader, skip)
+        held_out = [train.with_same_processor(*paths, skip) for paths in dev]
+        skip.summarize()
+        return train, held_out[0] if held_out else None
+
+
+# --- gold alignments
+
+
+def check_gold_base(gold: object, base: IndexBase | None, metavar: str) -> int | None:
+    """Return the index base as a number; it is never guessed, and useless without `--gold`."""
+    if gold is None and base is not None:
+        raise UsageError(f"--gold-base needs --gold {metavar}")
+    if gold is not None and base is None:
+        raise UsageError("--gold needs --gold-base 0 or 1: the index of its first word")
+    return None if base is None else int(base)
+
+
+def read_gold(path: Path | None, base: IndexBase | None) -> "list[Alignment] | None":
+    from softgaze.data.corpus import read_lines
+    from softgaze.explain.alignment import parse_lines
+
+    first_index = check_gold_base(path, base, "FILE")
+    if path is None or first_index is None:
+        return None
+    try:
+        return parse_lines(list(read_lines(path)), first_index, "gold")
+    except DataError as error:
+        raise DataError(f"{path}: {error}" if str(path) not in str(error) else str(error)) from None
+
+
+def check_gold_lines(gold: "list[Alignment] | None", path: Path | None, source: Path, lines: int | None) -> None:
+    """Raise if the gold file does not have one line per sentence."""
+    if gold is not None and lines not in (None, len(gold)):
+        raise DataError(f"{source} has {lines:,} lines and {path} {len(gold):,}; gold needs one line per sentence")
+
+
+def check_gold_links(pairs: "Iterable[Pair]", gold: "list[Alignment] | None", path: Path | None) -> "Iterator[Pair]":
+    """Yield the pairs; raise at the first whose gold links name words it does not have, as with a wrong base."""
+    from softgaze.explain.alignment import check_bounds
+    from softgaze.explain.word_spans import max_word_count
+
+    for index, pair in enumerate(pairs):
+        if gold is not None and index < len(gold):
+            sizes = max_word_count(pair.source), max_word_count(pair.target)
+            check_bounds(gold[index], sizes, f"{path}, line {index + 1:,}", "is --gold-base right for this file?")
+        yield pair
+
+
+# --- models
+
+
+def load_captioner(model: Path, device: str) -> "Translator":
+    """Load a model whose sources are files."""
+    from softgaze.translator import load
+
+    translator = load(model, device)
+    if translator.bundle.tokenizers.source.kind == "text":
+        raise UsageError(f"{model} translates text and captions no files; use softgaze translate {model}")
+    return translator
+
+
+def load_attentive(model: Path, device: str) -> "Translator":
+    """Load a model that has cross-attention."""
+    from softgaze.translator import load
+
+    translator = load(model, device)
+    if not translator.has_attention:
+        raise UsageError(f"{model}: a model of arch {translator.bundle.description.arch} has no attention to explain")
+    return translator

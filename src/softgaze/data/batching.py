@@ -1,0 +1,132 @@
+"""Batches of pairs of similar length: a pure function of (seed, step), in constant memory.
+
+Each epoch has its own random order of the pairs. The order is cut into pools of about `POOL` batches; a pool is sorted
+by length, cut by token budget, and its batches are shuffled. The order is a keyed permutation, computed where needed.
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from softgaze.data.shards import Array, Shards
+
+POOL = 64  # batches sorted together: more reduce padding, fewer keep more randomness
+
+
+class Batch(NamedTuple):
+    """The indices of the pairs of one batch, and its epoch."""
+
+    pairs: Array
+    epoch: int
+
+
+@dataclass(frozen=True)
+class BatchSampler:
+    """The endless sequence of training batches."""
+
+    shards: Shards
+    tokens: int  # budget: rows × longest sequence of either side
+    seed: int
+
+    def batches_from(self, step: int) -> Iterator[Batch]:
+        """Yield the batches from number `step` on."""
+        epoch, skip = 0, step
+        while True:
+            for pool in range(self.num_pools()):
+                batches = self.pool_batches(epoch, pool)
+                if skip >= len(batches):  # skipped without reading a token
+                    skip -= len(batches)
+                    continue
+                for pairs in batches[skip:]:
+                    yield Batch(pairs, epoch)
+                skip = 0
+            epoch += 1
+
+    def num_pools(self) -> int:
+        """Return the number of pools per epoch."""
+        return -(-len(self.shards) // self.pool_size())
+
+    @lru_cache(maxsize=1)  # noqa: B019  one small object lives as long as its run
+    def pool_size(self) -> int:
+        """Return how many pairs make about `POOL` batches, estimated from an even sample."""
+        sample = np.linspace(0, len(self.shards) - 1, min(len(self.shards), 1000)).astype(np.int64)
+        mean = self.shards.lengths(sample).max(axis=1).mean()
+        return min(len(self.shards), max(1, int(POOL * self.tokens / mean)))
+
+    def pool_batches(self, epoch: int, pool: int) -> list[Array]:
+        """Return the batches of one pool in their order."""
+        start = pool * self.pool_size()
+        positions = np.arange(start, min(start + self.pool_size(), len(self.shards)))
+        pairs = permute(positions, len(self.shards), hash_key(self.seed, epoch))
+        lengths = self.shards.lengths(pairs)
+        longest = lengths.max(axis=1)
+        if (lengths[:, 0] == longest[0]).all():
+            # Sources of one length, such as images, stay shuffled: sorted by caption length, a batch would contain
+            # only one kind of scene.
+            order = np.arange(len(pairs))
+        else:
+            order = np.lexsort((lengths[:, 0], lengths[:, 1], longest))
+        batches = np.split(pairs[order], split_by_budget(longest[order], self.tokens))
+        rng = np.random.default_rng([self.seed, epoch, pool])
+        return [batches[index] for index in rng.permutation(len(batches))]
+
+
+def permute(positions: Array, count: int, key: int) -> Array:
+    """Map positions to a keyed random permutation of range(count) without building a table of it.
+
+    A four-round Feistel network permutes the next power of four; results outside the range are permuted again.
+    """
+    half = max(1, (int(count - 1).bit_length() + 1) // 2)
+    mask = np.uint64((1 << half) - 1)
+    keys = np.random.SeedSequence(key).generate_state(4, np.uint64)
+    result = positions.astype(np.uint64)
+    outside = np.ones(len(result), dtype=bool)
+    while outside.any():
+        left, right = result[outside] >> np.uint64(half), result[outside] & mask
+        for round_key in keys:
+            mixed = (right ^ round_key) * np.uint64(0x9E3779B97F4A7C15)
+            mixed ^= mixed >> np.uint64(29)
+            mixed *= np.uint64(0xBF58476D1CE4E5B9)
+            left, right = right, left ^ ((mixed >> np.uint64(32)) & mask)
+        result[outside] = (left << np.uint64(half)) | right
+        outside = result >= count
+    return result.astype(np.int64)
+
+
+def batch_by_length(lengths: Sequence[int] | Array, max_tokens: int, min_length: int = 0) -> Iterator[Array]:
+    """Yield the indices of sequences in batches of similar length with at most `max_tokens` padded tokens each.
+
+    A sequence shorter than `min_length` counts as that long; a sequence longer than the budget is a batch of its own.
+    """
+    sizes = np.asarray(lengths, dtype=np.int64)
+    if len(sizes):
+        order = sizes.argsort(kind="stable")
+        yield from np.split(order, split_by_budget(np.maximum(sizes[order], min_length), max_tokens))
+
+
+def split_by_budget(lengths: Array, tokens: int) -> list[int]:
+    """Return where to split ascending lengths so that rows × longest stays within `tokens`, except for single rows."""
+    splits, start = [], 0
+    for index, length in enumerate(lengths.tolist()):
+        if index > start and (index + 1 - start) * length > tokens:
+            splits.append(index)
+            start = index
+    return splits
+
+
+def hash_key(*numbers: int) -> int:
+    """Hash several numbers to one of 64 bits."""
+    return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
+
+
+def padding_share(shards: Shards, batches: list[Array]) -> float:
+    """Return the share of padding among all positions of these batches."""
+    real = padded = 0
+    for pairs in batches:
+        lengths = shards.lengths(pairs)
+        real += int(lengths.sum())
+        padded += int(lengths.max(axis=0).sum()) * len(pairs)
+    return 1 - real / padded

@@ -1,0 +1,1 @@
+"""Built-in corpora, shipped as compressed files that the generators in `tools/` write."""

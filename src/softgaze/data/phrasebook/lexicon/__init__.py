@@ -1,7 +1,0 @@
-"""The words of the built-in English–Korean corpus, as tables; nothing here puts them together.
-
-A kind ("food", "fruit", "reading" …) says what may go with what, so that nobody reads soup or meets a tired bridge.
-The Korean of a verb or adjective is its dictionary form and the class of its irregularity: ㅂ ㄷ 르 ㅎ 으 ㅅ ㄹ, or
-"" where it is regular. A bar splits a noun from its 하다 (공부|하다), for the negation goes between: 공부 안 해요. A
-space (키가 크다) does the same and is written.
-"""

@@ -1,0 +1,172 @@
+"""The torch engine: any model on any device. The only engine that supports attention interventions."""
+
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from typing import TYPE_CHECKING, Any, ClassVar, Self
+
+import torch
+from torch import Tensor
+
+from softgaze.bundle import Bundle, Tokenizers
+from softgaze.engines.base import EncodedSource, Engine
+from softgaze.models import AttentionHook, Seq2Seq, Source
+from softgaze.runtime import parallel_map, pick_device
+from softgaze.search import Hypothesis, SearchOptions, generate
+from softgaze.search.decoder import BLOCK, IMPOSSIBLE, MIN_LOG_PROB, Array
+
+if TYPE_CHECKING:
+    from softgaze.explain.recorder import TorchScorer
+    from softgaze.explain.recording import Matrix, PartAttention
+    from softgaze.explain.scoring import IdPair
+    from softgaze.search.beam import TraceCallback
+
+
+class TorchEngine(Engine):
+    """A model with its tokenizers, on a device."""
+
+    name: ClassVar = "torch"
+    precision = "float32"
+    batch_tokens: ClassVar = 8192
+
+    def __init__(self, model: Seq2Seq, tokenizers: Tokenizers, device: torch.device) -> None:
+        self.model, self.tokenizers = model, tokenizers
+        self.torch_device, self.device, self.max_positions = device, str(device), model.max_positions
+
+    @classmethod
+    def open(cls, bundle: Bundle, device: str = "auto") -> Self:
+        torch_device = pick_device(device)
+        return cls(bundle.model(str(torch_device)), bundle.tokenizers, torch_device)
+
+    def decode_batches(
+        self, batches: Sequence[Sequence[EncodedSource]], options: SearchOptions
+    ) -> Iterator[list[list[Hypothesis]]]:
+        return parallel_map(lambda batch: self.decode_batch(batch, options), batches, self.torch_device)
+
+    def decode_batch(
+        self, batch: Sequence[EncodedSource], options: SearchOptions, on_candidate: "TraceCallback | None" = None
+    ) -> list[list[Hypothesis]]:
+        model = self.model
+        if any(source.interventions for source in batch):
+            from softgaze.explain.interventions import apply_interventions
+
+            model = apply_interventions(model, self.tokenizers.target, [source.interventions for source in batch])
+        decoder = TorchDecoder(model, Source.of([source.ids for source in batch], self.torch_device))
+        return generate(decoder, options, [source.prefix for source in batch], self.max_positions, on_candidate)
+
+    @property
+    def cross_attention_shape(self) -> tuple[int, int]:
+        return self.model.cross_attention_shape
+
+    def record(self, pairs: "Sequence[IdPair]") -> "list[PartAttention]":
+        return self._scorer.record(pairs)
+
+    def log_probs(self, pairs: "Sequence[IdPair]") -> "list[Matrix]":
+        return self._scorer.log_probs(pairs)
+
+    @cached_property
+    def _scorer(self) -> "TorchScorer":
+        from softgaze.explain.recorder import TorchScorer
+
+        return TorchScorer(self.model, self.tokenizers)
+
+
+class TorchDecoder:
+    """Steps of a torch model over one batch; the state is reordered only where rows move.
+
+    Everything runs in inference mode: autograd's bookkeeping costs a tenth of the time of a single sentence.
+    """
+
+    @torch.inference_mode()
+    def __init__(self, model: Seq2Seq, source: Source, hook: AttentionHook | None = None) -> None:
+        if model.training:
+            raise ValueError(
+                "the model is in training mode, where dropout is random; call model.eval() before a search"
+            )
+        self.model, self.hook, self.device = model, hook, source.values.device
+        self.sources, self.lengths = source.values.cpu().numpy(), source.lengths.cpu().numpy()
+        self.state: Any = model.start(model.encode(source, hook))
+        self.rows = len(self.lengths)
+
+    @torch.inference_mode()
+    def step(self, rows: Array, tokens: Array) -> "TensorLogProbs":
+        """Continue `rows` (N, W) of the step before with one more token each."""
+        unchanged = rows.size == self.rows and bool((rows.ravel() == range(self.rows)).all())
+        if not unchanged:
+            self.state = self.state.reorder(torch.from_numpy(rows).to(self.device))
+            self.rows = rows.size
+        token = torch.from_numpy(tokens.ravel()).to(self.device)
+        logits, self.state, _ = self.model.step(token, self.state, self.hook, need_weights=False)
+        return TensorLogProbs(logits)
+
+
+class TensorLogProbs:
+    """Next-token log-probabilities on a device.
+
+    A pass over all of them costs as much as a layer of a small model, so there are few. Arrays that leave the device
+    are as small as the beam.
+    """
+
+    def __init__(self, logits: Tensor) -> None:
+        self.values = logits.float().log_softmax(-1).clamp_(min=MIN_LOG_PROB)  # (R, V)
+        self.vocabulary = self.values.shape[1]
+
+    @torch.inference_mode()
+    def forbid(self, tokens: Array) -> None:
+        self.values[:, self._tensor(tokens)] = IMPOSSIBLE
+
+    @torch.inference_mode()
+    def forbid_in(self, rows: Array, tokens: Array) -> None:
+        self.values[self._tensor(rows), self._tensor(tokens)] = IMPOSSIBLE
+
+    @torch.inference_mode()
+    def force(self, rows: Array, tokens: Array) -> None:
+        index = self._tensor(rows), self._tensor(tokens)
+        forced = self.values[index]
+        self.values[index[0]] = IMPOSSIBLE
+        self.values[index] = forced
+
+    @torch.inference_mode()
+    def count_others(self, token: int) -> Array:
+        allowed = self.values > IMPOSSIBLE
+        return _array(allowed.sum(1) - allowed[:, token].long())
+
+    @torch.inference_mode()
+    def topk(self, totals: Array, count: int) -> tuple[Array, Array]:
+        before = self._tensor(totals)  # (N, W)
+        if self.vocabulary < count * BLOCK:
+            scores = (self.values.view(*before.shape, -1) + before[..., None]).flatten(1)  # (N, W · V)
+            indices = torch.arange(scores.shape[1], device=scores.device).expand_as(scores)
+        else:
+            scores, indices = self._block_topk(before, count)
+        best = scores.topk(min(count, scores.shape[1]))
+        return _array(best.values), _array(indices.gather(1, best.indices))
+
+    def _block_topk(self, before: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """Return scores and indices that contain the top `count`, as `ArrayLogProbs` does, per row of the beam."""
+        width, device = before.shape[1], before.device
+        blocked = self.vocabulary - self.vocabulary % BLOCK
+        blocks = self.values[:, :blocked].view(*before.shape, -1, BLOCK)  # (N, W, b, BLOCK)
+        best_blocks = (blocks.amax(-1) + before[..., None]).flatten(1).topk(count).indices  # (N, C) of W · b
+        row, block = best_blocks // blocks.shape[2], best_blocks % blocks.shape[2]
+        sentence = torch.arange(len(before), device=device)[:, None]
+        inside = blocks[sentence, row, block] + before.gather(1, row)[..., None]  # (N, C, BLOCK)
+        inside_indices = (row * self.vocabulary + block * BLOCK)[..., None] + torch.arange(BLOCK, device=device)
+
+        rest = self.values[:, blocked:].view(*before.shape, -1) + before[..., None]  # (N, W, V − blocked)
+        starts = torch.arange(width, device=device)[:, None] * self.vocabulary
+        rest_indices = (starts + torch.arange(blocked, self.vocabulary, device=device)).expand_as(rest)
+        return (
+            torch.cat([inside.flatten(1), rest.flatten(1)], 1),
+            torch.cat([inside_indices.flatten(1), rest_indices.flatten(1)], 1),
+        )
+
+    def array(self) -> Array:
+        return _array(self.values)
+
+    def _tensor(self, array: Array) -> Tensor:
+        return torch.from_numpy(array).to(self.values.device)
+
+
+def _array(tensor: Tensor) -> Array:
+    array: Array = tensor.cpu().numpy()  # on a CPU nothing is copied
+    return array

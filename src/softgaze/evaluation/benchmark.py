@@ -1,0 +1,120 @@
+"""Translation speed by engine, precision, threads, beam size, and batched or one sentence at a time.
+
+Every setting runs in its own process, because thread counts are set once and two engines cannot share a process:
+`python -m softgaze.evaluation.benchmark MODEL` reads a setting and sentences from standard input and prints the speed.
+"""
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass
+from itertools import product
+from pathlib import Path
+from statistics import median
+from time import perf_counter
+from typing import TYPE_CHECKING, Any
+
+from softgaze.errors import ResourceError
+
+if TYPE_CHECKING:
+    from softgaze.translator import Translation
+
+BEAM_SIZES = (1, 5)
+ROUNDS = 3
+MAX_SINGLE = 40  # sentences translated one at a time
+
+
+@dataclass(frozen=True)
+class BenchmarkSetting:
+    """One way to translate."""
+
+    engine: str
+    precision: str
+    threads: int
+    beam_size: int
+    one_at_a_time: bool
+
+
+@dataclass(frozen=True)
+class BenchmarkResult:
+    """The median speed of a setting."""
+
+    setting: BenchmarkSetting
+    sentences_per_second: float
+    tokens_per_second: float
+
+    def to_dict(self) -> dict[str, Any]:
+        speeds = {name: getattr(self, name) for name in ("sentences_per_second", "tokens_per_second")}
+        return {**asdict(self.setting), **speeds}
+
+
+def benchmark_settings(engine: str, precision: str, threads: Sequence[int]) -> Iterator[BenchmarkSetting]:
+    """Yield every setting of one model."""
+    for setting in product(threads, BEAM_SIZES, (False, True)):
+        yield BenchmarkSetting(engine, precision, *setting)
+
+
+def thread_counts() -> list[int]:
+    """Return 1 and the number of cores; only the latter where the CPU affinity of a process cannot be set."""
+    if not hasattr(os, "sched_getaffinity"):
+        return [os.cpu_count() or 1]
+    return sorted({1, len(os.sched_getaffinity(0))})
+
+
+def run_benchmark(model: Path, setting: BenchmarkSetting, texts: Sequence[str]) -> BenchmarkResult:
+    """Measure one setting in a new process."""
+    done = subprocess.run(
+        [sys.executable, "-m", "softgaze.evaluation.benchmark", str(model)],
+        input=json.dumps({"setting": asdict(setting), "texts": list(texts)}),
+        env={**os.environ, "OMP_NUM_THREADS": str(setting.threads)},
+        capture_output=True,
+        text=True,
+    )
+    if done.returncode:
+        error = (done.stderr.strip().splitlines() or ["no message"])[-1]
+        raise ResourceError(f"benchmark of {setting.engine} with {setting.threads} threads failed: {error}")
+    return BenchmarkResult(setting, **json.loads(done.stdout.splitlines()[-1]))
+
+
+def fastest(results: Sequence[BenchmarkResult], *, beam_size: int, one_at_a_time: bool) -> BenchmarkResult:
+    """Return the result with the most tokens per second for one use."""
+    wanted = (beam_size, one_at_a_time)
+    matching = [result for result in results if (result.setting.beam_size, result.setting.one_at_a_time) == wanted]
+    return max(matching, key=lambda result: result.tokens_per_second)
+
+
+def translation_speed(translations: "Sequence[Translation]", seconds: float) -> dict[str, float]:
+    """Return sentences and output tokens (EOS included) per second."""
+    tokens = sum(part.length for translation in translations for part in translation.parts)
+    return {
+        "seconds": round(seconds, 3),
+        "sentences_per_second": round(len(translations) / seconds, 2),
+        "tokens_per_second": round(tokens / seconds, 2),
+    }
+
+
+def _measure(model: Path, setting: BenchmarkSetting, texts: Sequence[str]) -> dict[str, float]:
+    """Translate the texts ROUNDS times after one warm-up, in this process."""
+    from softgaze.translator import load
+
+    if hasattr(os, "sched_setaffinity"):
+        os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: setting.threads])
+    translator = load(model, "cpu", explain_with_torch=False)
+    texts = list(texts[:MAX_SINGLE] if setting.one_at_a_time else texts)
+    speeds = []
+    for _ in range(ROUNDS + 1):
+        start = perf_counter()
+        if setting.one_at_a_time:
+            translations = [translator.translate(text, beam_size=setting.beam_size) for text in texts]
+        else:
+            translations = translator.translate(texts, beam_size=setting.beam_size)
+        speeds.append(translation_speed(translations, perf_counter() - start))
+    names = ("sentences_per_second", "tokens_per_second")
+    return {name: median(speed[name] for speed in speeds[1:]) for name in names}
+
+
+if __name__ == "__main__":
+    request = json.loads(sys.stdin.read())
+    print(json.dumps(_measure(Path(sys.argv[1]), BenchmarkSetting(**request["setting"]), request["texts"])))

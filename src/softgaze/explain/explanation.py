@@ -1,0 +1,224 @@
+"""The explanation of a translation: attention, occlusion, faithfulness, what-if requests and the beam.
+
+An `Explanation` takes a `Translator` and a `Translation` of the layer above, which this module does not import.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from softgaze.errors import UsageError
+from softgaze.explain.attention_map import Attention, default_attention
+from softgaze.explain.beam_tree import STATUSES, BeamHypothesis, BeamTrace, SearchLog
+from softgaze.explain.occlusion import faithfulness, occlusion_scores
+from softgaze.explain.recording import Matrix
+from softgaze.explain.scoring import IdPair, TokenizedPair, record_attention
+from softgaze.explain.text_diff import TextDiff, word_diff
+from softgaze.explain.what_if import (
+    MAX_COUNTERFACTUALS,
+    Change,
+    ChangeRequest,
+    Counterfactual,
+    HeadName,
+    Word,
+    candidate_questions,
+)
+from softgaze.explain.word_spans import EOS_MARK
+from softgaze.search.beam import BeamCandidate
+from softgaze.search.options import Hypothesis
+from softgaze.special_tokens import EOS
+
+if TYPE_CHECKING:
+    from softgaze.explain.interventions import Intervention
+
+Translator = Any  # softgaze.translator.Translator
+Translation = Any  # softgaze.translator.Translation
+
+NO_ATTENTION = "the text is empty, or the model has no attention (arch rnn)"
+
+
+class Explanation:
+    """Why a model produced a translation. Everything is computed on first use; the translation never changes."""
+
+    def __init__(self, translator: Translator, translation: Translation) -> None:
+        self.translator, self.translation = translator, translation
+
+    @cached_property
+    def attention(self) -> Attention | None:
+        """The attention map, with photo and token probabilities if the source is an image; None without attention."""
+        [attention] = attention_maps(self.translator, [self.translation])
+        photo = self.translator.bundle.tokenizers.source.photo(self.translation.source)
+        if attention is None or photo is None:
+            return attention
+        parts = tokenized_pair(self.translator, self.translation).parts
+        log_probs = self.translator.scorer.log_probs([part._replace(target=(*part.target, EOS)) for part in parts])
+        token_probs = tuple(math.exp(value) for row in log_probs for value in row)
+        return replace(attention, recording=replace(attention.recording, photo=photo, token_probs=token_probs))
+
+    @property
+    def occlusion(self) -> Matrix:
+        """(target words, source words): the log-probability each target word loses without a source word."""
+        return self.occlusion_with_eos[:-1]
+
+    @cached_property
+    def occlusion_with_eos(self) -> Matrix:
+        """The occlusion scores with one more row for EOS."""
+        return occlusions(self.translator, [self.translation])[0]
+
+    def faithfulness(self) -> float:
+        """Return the rank correlation of attention and occlusion: 1 is full agreement, 0 is none."""
+        if self.attention is None:
+            raise UsageError(f"there is no attention to compare with occlusion: {NO_ATTENTION}")
+        return faithfulness(self.attention, self.occlusion)
+
+    def what_if(
+        self,
+        *,
+        mask: Word | Sequence[Word] = (),
+        attend: Mapping[int, Word] | None = None,
+        ablate: Sequence[HeadName] = (),
+        sharpen: float = 1.0,
+        where: Sequence[HeadName] | None = None,
+    ) -> Translation:
+        """Translate again with changed attention, by the same search; `diff` compares the two.
+
+        `mask`: source words that get no attention, as text or, where repeated, by index. `attend`: {index of an output
+        word: the source word that gets all weight while it is generated}. `ablate`: heads whose output is zero.
+        `sharpen`: the power of the weights. `where`: the heads that mask, attend and sharpen apply to; all
+        cross-attention by default. A head is (layer, head) or (kind, layer, head); None selects all.
+
+        Word indices start at 0. Changes add to earlier changes of the translation; the later one wins.
+        """
+        return self.what_ifs([ChangeRequest(mask, attend, ablate, sharpen, where)])[0]
+
+    def what_ifs(self, requests: Sequence[ChangeRequest]) -> list[Translation]:
+        """Return one changed translation for each request, all from one search."""
+        if self.attention is None:
+            raise UsageError(f"there is no attention to change: {NO_ATTENTION}")
+        translation = self.translation
+        changes = [request.resolve(self.attention.recording) for request in requests]
+        all_changes = [(*translation.changes, *([change] if any(change.parts) else [])) for change in changes]
+        changed = [combined for combined in all_changes if combined != translation.changes]  # others need no search
+        results = iter(self.translator.search_again(translation, changed))
+        return [
+            next(results) if combined != translation.changes else replace(translation, original=translation)
+            for combined in all_changes
+        ]
+
+    def counterfactuals(self, shown: Attention | None = None, limit: int = MAX_COUNTERFACTUALS) -> list[Counterfactual]:
+        """Translate without each source word, without each head, and with sharper and flatter weights, for a page.
+
+        `shown` is the map to compare with, by default `attention`. All changes take one search and one recording pass;
+        without attention there are none.
+        """
+        if self.attention is None:
+            return []
+        shown = shown or self.attention
+        questions = candidate_questions(shown, limit)
+        changed = self.what_ifs([question.request for question in questions])
+        return [
+            Counterfactual(
+                question.kind,
+                question.phrase,
+                question.source_word,
+                new.text,
+                new.score,
+                word_diff(self.translation.text, new.text),
+                replace(shown, recording=attention.recording) if attention is not None else None,
+                before=self.translation.score,
+            )
+            for question, new, attention in zip(
+                questions, changed, attention_maps(self.translator, changed), strict=True
+            )
+        ]
+
+    def diff(self) -> TextDiff:
+        """Return the difference from the translation that `what_if` started from."""
+        original = self.translation.original
+        if original is None:
+            raise UsageError("diff needs a translation made by what_if")
+        return TextDiff(word_diff(original.text, self.translation.text), original.score, self.translation.score)
+
+    @cached_property
+    def beam(self) -> BeamTrace:
+        """Every hypothesis the beam search considered, from a second, identical search."""
+        if self.translation.options.is_sampling:
+            raise UsageError("a sampled translation has no beam; translate without a temperature")
+        logs = [self._search_log(part) for part in range(len(self.translation.parts))]
+        hypotheses = [
+            self._beam_hypothesis(part, log, tokens) for part, log in enumerate(logs) for tokens in log.leaves()
+        ]
+        order = list(STATUSES)
+        hypotheses.sort(key=lambda leaf: (leaf.part, order.index(leaf.status), -leaf.score))
+        return BeamTrace(tuple(log.root() for log in logs), tuple(hypotheses))
+
+    def _search_log(self, part: int) -> SearchLog:
+        """Search one part again and keep every candidate."""
+        considered: dict[tuple[int, ...], tuple[float, bool]] = {}
+
+        def on_candidate(_: int, candidate: BeamCandidate) -> None:
+            considered[candidate.tokens] = candidate.log_prob, candidate.ended
+
+        target = self.translator.bundle.tokenizers.target
+        best = self.translator.trace(self.translation, part, on_candidate)
+        return SearchLog(
+            considered,
+            (*best.tokens, *[EOS] * best.finished),
+            lambda token: EOS_MARK if token == EOS else target.pieces([token])[0],
+            self.translator.decode,
+        )
+
+    def _beam_hypothesis(self, part: int, log: SearchLog, tokens: tuple[int, ...]) -> BeamHypothesis:
+        """Build a finished or pruned hypothesis as a translation of its part of the text."""
+        translation, translator = self.translation, self.translator
+        hypothesis = Hypothesis.of(tokens, log.considered[tokens][0], translation.options.length_penalty)
+        translated = translator.part(translation.parts[part].source_ids, hypothesis)
+        decode_source = translator.bundle.tokenizers.source.decode
+        source = translation.source if len(translation.parts) == 1 else decode_source(translated.source_ids)
+        alone = replace(
+            translator.join(source, (translated,), translation.options),
+            changes=tuple(replace(change, parts=(change.parts[part],)) for change in translation.changes),
+            original=translation,
+        )
+        return BeamHypothesis(
+            alone.text, alone.tokens, alone.score, alone.log_prob, log.status(tokens), part, lambda: alone.attention
+        )
+
+
+# --- many translations at once ----------------------------------------------------------------------------------
+
+
+def attention_maps(translator: Translator, translations: Sequence[Translation]) -> list[Attention | None]:
+    """Record the attention of many translations in one pass; a what-if shows the same map as its original."""
+    pairs = [tokenized_pair(translator, translation) for translation in translations]
+    recordings = record_attention(translator.scorer, translator.bundle.tokenizers, pairs)
+    originals = (translation.original.attention if translation.original else None for translation in translations)
+    return [
+        replace(original, recording=recording)
+        if original and "cross" in recording.kinds
+        else default_attention(recording, translator.selected_map)
+        for original, recording in zip(originals, recordings, strict=True)
+    ]
+
+
+def occlusions(translator: Translator, translations: Sequence[Translation]) -> list[Matrix]:
+    """Return the occlusion scores (target words + EOS, source words) of many translations, batched."""
+    pairs = [tokenized_pair(translator, translation) for translation in translations]
+    return occlusion_scores(translator.scorer, translator.bundle.tokenizers, pairs, include_eos=True)
+
+
+def tokenized_pair(translator: Translator, translation: Translation) -> TokenizedPair:
+    """Return the ids of a translation's parts, with the interventions of its what-ifs."""
+    strip_eos = translator.bundle.tokenizers.source.strip_eos
+    parts = tuple(
+        IdPair(strip_eos(part.source_ids), part.target_ids, interventions_of(translation.changes, index))
+        for index, part in enumerate(translation.parts)
+    )
+    note = ", ".join(change.note for change in translation.changes)
+    return TokenizedPair(translation.source, translation.text, parts, note)
+
+
+def interventions_of(changes: Sequence[Change], part: int) -> "tuple[Intervention, ...]":
+    return tuple(intervention for change in changes for intervention in change.parts[part])

@@ -1,0 +1,236 @@
+"""Select the attention map to show for a model, measured on sentence pairs without gold alignments; and align words.
+
+Candidates are all layers (and their mean) × heads (and their mean) × row meanings × weights or norms of the
+cross-attention; of the mean of all layers only the mean of heads. With a reverse model, the pair of maps whose
+alignments agree best is selected, else the map that agrees best with occlusion.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from softgaze.bundle import Tokenizers
+from softgaze.errors import UsageError, pick
+from softgaze.explain.alignment import METHODS, Alignment
+from softgaze.explain.attention_map import Attention, default_attention, group_tokens, row_column_normalize
+from softgaze.explain.occlusion import occlusion_scores
+from softgaze.explain.recording import LINKED, ROWS, Flags, Matrix, Recording, SelectedMap, View
+from softgaze.explain.scoring import Scorer, TokenizedPair, check_max_positions, record_attention
+
+if TYPE_CHECKING:
+    from softgaze.models.base import Seq2Seq
+
+MAX_SENTENCES = 48  # enough to select the same map again; occlusion of so many takes seconds
+MAX_OCCLUSIONS, MIN_SENTENCES = 1500, 6  # occluded words in total; at least so many sentences
+SENTENCE_LENGTHS = range(3, 21)  # words: in shorter sentences all maps agree, longer ones are slow
+BY_OCCLUSION = "agreement with occlusion"
+BY_AGREEMENT = "agreement with the reverse model"
+MIN_EFFECT = 1.0  # nats: a source word that changed the whole output by less than this counts for little
+METHOD = "grow-diag-final"
+
+SentencePairs = Sequence[tuple[str, str]]
+
+
+@dataclass(frozen=True)
+class AttentionReader:
+    """Reads the attention of a model for sentence pairs, with the map selected for it, if any."""
+
+    model: "Seq2Seq | Scorer"
+    tokenizers: Tokenizers
+    selected_map: SelectedMap | None = None
+    max_positions: int | None = None
+
+    @property
+    def has_cross_attention(self) -> bool:
+        return self.model.cross_attention_shape != (0, 0)
+
+    def describe(self) -> str:
+        """Describe the map that alignments are made of; empty without a selected map."""
+        if self.selected_map is None:
+            return ""
+        description = self.selected_map.view.describe(*self.model.cross_attention_shape, unit=LINKED)
+        note = self.model.note if isinstance(self.model, Scorer) else ""
+        return "; ".join(filter(None, [description, note, self.selected_map.describe()]))
+
+    def tokenize(self, pairs: SentencePairs) -> list[TokenizedPair]:
+        """Tokenize pairs; raise if one is too long for the model."""
+        tokenized = [TokenizedPair.of(*pair, self.tokenizers) for pair in pairs]
+        for pair in tokenized:
+            check_max_positions(pair, self.max_positions)
+        return tokenized
+
+    def recordings(self, pairs: SentencePairs) -> list[Recording]:
+        return record_attention(self.model, self.tokenizers, self.tokenize(pairs))
+
+    def attention(self, pairs: SentencePairs) -> list[Attention | None]:
+        """Return the selected map of each pair; None if a side is empty or the model has no cross-attention."""
+        return [default_attention(recording, self.selected_map) for recording in self.recordings(pairs)]
+
+
+# --- selection --------------------------------------------------------------------------------------------------
+
+
+def select_by_occlusion(
+    reader: AttentionReader, pairs: Iterable[tuple[str, str]], allowed: Callable[[View], bool] = lambda view: True
+) -> SelectedMap | None:
+    """Select the map that agrees best with occlusion; None without cross-attention or without a sentence."""
+    sample = sample_pairs(pairs)
+    recordings = reader.recordings(sample)
+    # One pass for each source word adds up if the words are image patches.
+    passes = np.cumsum([len(recording.source.words) for recording in recordings])
+    count = max(MIN_SENTENCES, int((passes <= MAX_OCCLUSIONS).sum()))
+    sample, recordings = sample[:count], recordings[:count]
+    if not recordings or "cross" not in recordings[0].kinds:
+        return None
+    views = [view for view in candidate_views(recordings[0]) if allowed(view)]
+    occlusions = occlusion_scores(reader.model, reader.tokenizers, reader.tokenize(sample))
+    whole_map = not reader.tokenizers.source.is_text
+    rows = [
+        occlusion_agreement(word_maps(recording, views), occlusion, whole_map=whole_map)
+        for recording, occlusion in zip(recordings, occlusions, strict=True)
+    ]
+    reached, reachable = np.sum(rows, axis=0)  # each (C,)
+    scores = reached / np.where(reachable > 0, reachable, 1.0)
+    best = int(scores.argmax())
+    return SelectedMap(views[best], round(float(scores[best]), 4), BY_OCCLUSION, len(sample))
+
+
+def select_by_agreement(
+    forward: AttentionReader, reverse: AttentionReader, pairs: Iterable[tuple[str, str]]
+) -> tuple[SelectedMap, SelectedMap] | None:
+    """Select for both models the maps whose links agree best (F1); None if no pair can be compared."""
+    sample = sample_pairs(pairs)
+    recordings = zip(
+        forward.recordings(sample), reverse.recordings([(target, source) for source, target in sample]), strict=True
+    )
+    both = [pair for pair in recordings if all("cross" in one.kinds for one in pair) and same_words(*pair)]
+    if not both:
+        return None
+    views = [candidate_views(recording) for recording in both[0]]
+    links = [link_matrix(word_maps(one, views[0])).reshape(len(views[0]), -1) for one, _ in both]  # (C, T·S)
+    reverse_links = [
+        link_matrix(word_maps(other, views[1])).swapaxes(1, 2).reshape(len(views[1]), -1) for _, other in both
+    ]
+    first, second = (np.concatenate(rows, axis=1).astype(np.float64) for rows in (links, reverse_links))
+    total = first.sum(1)[:, None] + second.sum(1)
+    scores = 2 * (first @ second.T) / np.maximum(total, 1)  # (C, C')
+    best = np.unravel_index(scores.argmax(), scores.shape)
+    score = round(float(scores[best]), 4)
+    one, other = (
+        SelectedMap(candidates[int(index)], score, BY_AGREEMENT, len(both))
+        for candidates, index in zip(views, best, strict=True)
+    )
+    return one, other
+
+
+def same_words(forward: Recording, reverse: Recording) -> bool:
+    """Whether both directions have the same words; in scripts without spaces each tokenizer makes its own."""
+    return (forward.source.words, forward.target.words) == (reverse.target.words, reverse.source.words)
+
+
+def sample_pairs(pairs: Iterable[tuple[str, str]], limit: int = MAX_SENTENCES) -> SentencePairs:
+    """Return the first pairs of suitable length; if there are none, of any length."""
+    suitable: list[tuple[str, str]] = []
+    others: list[tuple[str, str]] = []
+    for source, target in pairs:
+        lengths = len(source.split()), len(target.split())
+        if lengths[0] in SENTENCE_LENGTHS and lengths[1] and lengths[1] < SENTENCE_LENGTHS.stop:
+            suitable.append((source, target))
+        elif all(lengths) and len(others) < limit:
+            others.append((source, target))
+        if len(suitable) == limit:
+            break
+    return suitable or others
+
+
+def candidate_views(recording: Recording) -> list[View]:
+    """Return every map of the cross-attention that may be selected."""
+    layers, heads = recording.size("cross")
+    heads_and_mean: list[int | None] = [None] if heads == 1 else [None, *range(heads)]  # of equals the mean wins
+    slices: list[tuple[int | None, int | None]] = [*product(range(layers), heads_and_mean)]
+    if layers > 1:
+        slices.append((None, None))
+    return [
+        View(layer=layer, head=head, rows=rows, measure=measure)
+        for (layer, head), rows, measure in product(slices, ("predicting", "reading"), ("weights", "norms"))
+    ]
+
+
+def word_maps(recording: Recording, views: Sequence[View]) -> Matrix:
+    """Return (C, target words, source words): `Attention.word_weights` of many views at once."""
+    target, columns = recording.target.core_labels(), recording.source.core_labels()
+    rows = {meaning: Attention(recording, View(rows=meaning)).to_row_labels(target) for meaning in ROWS}
+    return np.stack([group_tokens(recording.map(view), rows[view.rows], columns) for view in views])
+
+
+def occlusion_agreement(weights: Matrix, occlusion: Matrix, *, whole_map: bool = False) -> tuple[Matrix, Matrix]:
+    """Return the occlusion effect of the words with the largest weights, and the largest possible effect; (C,) each.
+
+    The effect of a source word on an output word is its share of all that the source word does: a verb that changes the
+    whole sentence says no more about one word than a numeral that changes only that word. With `whole_map` all weights
+    count, not only the largest: words are aligned by the largest weight, but an image is overlaid with the whole map.
+    """
+    effect = np.nan_to_num(occlusion).clip(min=0)  # (T, S)
+    effect = effect / (effect.sum(axis=0) + MIN_EFFECT)
+    used = weights if whole_map else np.arange(weights.shape[-1]) == weights.argmax(axis=-1)[..., None]  # (C, T, S)
+    reached: Matrix = (used * effect).sum(axis=(1, 2))
+    return reached, np.full(len(weights), effect.max(axis=1).sum())
+
+
+def link_matrix(weights: Matrix) -> Flags:
+    """Return (C, T, S), True where `Attention.alignment` links."""
+    links: Flags = np.arange(weights.shape[-1]) == row_column_normalize(weights).argmax(axis=-1)[..., None]
+    return links
+
+
+# --- alignment of sentence pairs --------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Aligner:
+    """Aligns words by the attention of a model, or of two models that translate in opposite directions."""
+
+    forward: AttentionReader
+    reverse: AttentionReader | None = None
+    method: str = METHOD  # symmetrization of two directions
+    threshold: float | None = None  # None: one link for each output word, to its largest weight
+
+    def __post_init__(self) -> None:
+        pick("method", self.method, METHODS)
+        if self.threshold is not None and not 0 < self.threshold <= 1:
+            raise UsageError(f"threshold must be above 0 and at most 1, got {self.threshold}")
+
+    def with_selected_maps(self, sample: SentencePairs) -> "Aligner":
+        """Select maps on `sample`: by agreement of both directions, or by occlusion if none is stored."""
+        if self.reverse is not None:
+            selected = select_by_agreement(self.forward, self.reverse, sample)
+            if selected is None:
+                return self
+            forward = replace(self.forward, selected_map=selected[0])
+            return replace(self, forward=forward, reverse=replace(self.reverse, selected_map=selected[1]))
+        if self.forward.selected_map is None:
+            selected_map = select_by_occlusion(self.forward, sample)
+            return replace(self, forward=replace(self.forward, selected_map=selected_map))
+        return self
+
+    def align(self, pairs: SentencePairs) -> list[Alignment]:
+        """Return the links of each pair; none if a side is empty."""
+        forward = self.forward.attention(pairs)
+        links = [self._links(attention) for attention in forward]
+        if self.reverse is None:
+            return links
+        reverse = self.reverse.attention([(target, source) for source, target in pairs])
+        for number, (one, other) in enumerate(zip(forward, reverse, strict=True), 1):
+            if one is not None and other is not None and not same_words(one.recording, other.recording):
+                raise UsageError(
+                    f"pair {number:,}: the two models segment a text without spaces into different words; "
+                    "put spaces between its words"
+                )
+        inverted = [self._links(attention).inverted() for attention in reverse]
+        return [one.symmetrized(other, self.method) for one, other in zip(links, inverted, strict=True)]
+
+    def _links(self, attention: Attention | None) -> Alignment:
+        return Alignment() if attention is None else attention.alignment(self.threshold)

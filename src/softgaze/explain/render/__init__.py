@@ -1,0 +1,1 @@
+"""Draw attention maps as SVG, HTML and text."""

@@ -1,0 +1,209 @@
+"""Interactive pages: one sentence, captioned images, a corpus, an attention history; and the display in a notebook.
+
+Each page is one HTML file that needs neither network nor server. It contains the whole recording and computes every
+map in the browser with `assets/maps.js`, which tests compare with `Attention`.
+"""
+
+import base64
+import html
+import json
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import asdict, replace
+from pathlib import Path
+from string import Template
+from typing import Any
+
+import numpy as np
+
+from softgaze.bundle import ATTENTION, Bundle
+from softgaze.errors import DataError
+from softgaze.explain.alignment import Alignment
+from softgaze.explain.attention_history import Snapshot, read_history
+from softgaze.explain.attention_map import Attention
+from softgaze.explain.corpus_report import MIN_FAITHFULNESS, RANKINGS, CorpusReport
+from softgaze.explain.recording import KINDS, MEASURES, ROWS, UNITS, Matrix, PartAttention, SelectedMap
+from softgaze.explain.render.heatmap_svg import draw_heatmap
+from softgaze.explain.render.html import asset, document
+from softgaze.explain.render.image_overlay import caption, draw_image_overlay
+from softgaze.explain.render.text_layout import clean
+from softgaze.explain.serialization import ELEMENT, recording_to_dict, script_element, to_json
+from softgaze.explain.what_if import Counterfactual
+
+DATA_ELEMENT = "softgaze-page"  # the id of the page data, next to the recordings
+ATTENTION_TITLE = "Attention of each word"
+CORPUS_TITLE = "Dropped and repeated words"
+HISTORY_TITLE = "Attention during training"
+MAX_TITLE = 60  # characters of both sentences in the window title
+NAMES = {"kind": KINDS, "rows": ROWS, "measure": MEASURES, "unit": UNITS}
+IMAGE_NOTE = "Each image is brightest where its word has the largest weight, and dimmed where it has less."
+CROP_NOTE = "The model does not see the area outside the white frame."
+
+
+def _page(name: str, title: str, heading: str, data: Any, recordings: Sequence[Attention] = ()) -> str:
+    """Fill the template `name`.html and embed `data` and the recordings as JSON elements."""
+    body = [Template(asset(f"{name}.html")).substitute(title=html.escape(heading))]
+    for number, attention in enumerate(recordings, 1):
+        body.append(script_element(ELEMENT if number == 1 else f"{ELEMENT}-{number}", to_json(attention)))
+    packed = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    body.append(script_element(DATA_ELEMENT, packed))
+    style, script = ((), ("export.js",)) if name == "attention" else ((f"{name}.css",), ())
+    scripts = ("maps.js", "draw.js", *script, f"{name}.js")
+    return document(title, "\n".join(body), styles=("page.css", *style), scripts=scripts)
+
+
+def _selected(attention: Attention) -> dict[str, Any] | None:
+    selected = attention.selected_map
+    return {"view": vars(selected.view), "text": selected.describe()} if selected else None
+
+
+# --- one sentence -----------------------------------------------------------------------------------------------
+
+
+def attention_page(
+    attention: Attention,
+    *,
+    gold: Alignment | None = None,
+    occlusion: Matrix | None = None,
+    counterfactuals: Iterable[Counterfactual] = (),
+    title: str | None = None,
+) -> str:
+    """Return the page of one sentence.
+
+    `gold` links are outlined, heads are sorted by their agreement with `occlusion` (target words, source words), and
+    the what-if tab shows the `counterfactuals`.
+    """
+    recording, packed = attention.recording, None
+    if occlusion is not None:
+        expected = len(recording.target.words), len(recording.source.words)
+        if occlusion.shape != expected:
+            raise ValueError(
+                f"expected occlusion of shape {expected} (target words, source words), got {occlusion.shape}"
+            )
+        values = np.ascontiguousarray(occlusion, dtype="<f4").tobytes()  # NaN, for unknown values, survives
+        packed = {"height": expected[0], "width": expected[1], "values": base64.b64encode(values).decode()}
+    data = {
+        "names": NAMES,
+        "selected": _selected(attention),
+        "cores": {"source": recording.source.core_of, "target": recording.target.core_of},
+        "gold": {"links": sorted(gold.links), "possible": sorted(gold.possible)} if gold else None,
+        "occlusion": packed,
+        "counterfactuals": [_counterfactual_record(answer) for answer in counterfactuals],
+    }
+    texts = " → ".join(" ".join(text.words) for text in (recording.source, recording.target))
+    window_title = title or (texts if len(texts) <= MAX_TITLE else f"{texts[: MAX_TITLE - 1]}…")
+    return _page("attention", window_title, title or ATTENTION_TITLE, data, [attention])
+
+
+def _counterfactual_record(answer: Counterfactual) -> dict[str, Any]:
+    """Pack one answer with only the shown map of its attention: there may be an answer for each word."""
+    record = {name: getattr(answer, name) for name in ("kind", "question", "source_word", "text", "diff")}
+    for name in ("score", "before"):
+        score = getattr(answer, name)
+        record[name] = score if math.isfinite(score) else None  # JSON has neither NaN nor infinity
+    shown = answer.attention.words() if answer.attention else None
+    if shown is None:
+        return {**record, "attention": None}
+    recording = Attention.of(shown.source, shown.target, shown.weights).recording
+    return {**record, "attention": {"shows": shown.description, **recording_to_dict(recording)}}
+
+
+# --- images -----------------------------------------------------------------------------------------------------
+
+
+def image_page(attentions: Sequence[Attention], names: Sequence[str] = (), *, title: str | None = None) -> str:
+    """Return the page of images and their captions; `Attention.load` reads the first of them."""
+    if not attentions or any(attention.grid is None for attention in attentions):
+        raise ValueError("expected one or more maps, each over an image grid")
+    data = {
+        "imageNames": [clean(name) for name in names] or [""] * len(attentions),
+        "names": NAMES,
+        "selected": [_selected(attention) for attention in attentions],
+        "note": IMAGE_NOTE,
+        "cropNote": CROP_NOTE,
+    }
+    recordings = attentions if len(attentions) == 1 else [without_self_attention(attention) for attention in attentions]
+    return _page("image", title or caption(attentions[0]), title or ATTENTION_TITLE, data, recordings)
+
+
+def without_self_attention(attention: Attention) -> Attention:
+    """Drop the self-attention, which is large and not shown, unless a rollout needs it."""
+    if attention.view.measure == "rollout":
+        return attention
+    parts = tuple(PartAttention(part.cross) for part in attention.recording.parts)
+    return replace(attention, recording=replace(attention.recording, parts=parts))
+
+
+# --- a corpus ---------------------------------------------------------------------------------------------------
+
+
+def corpus_page(report: CorpusReport, facts: Mapping[str, Any]) -> str:
+    """Return the page of a corpus report; `facts` are model, corpus, beam_size, and the description of the maps."""
+    required = ("line", "source", "output", "coverage", "faithfulness", "sink", "weights")
+    optional = ("reference", "uncovered", "shortfall", "omitted", "misfit", "repeated", "different", "aer", "scores")
+    data = {
+        "facts": dict(facts),
+        "summary": report.summary(),
+        "isComplete": report.is_complete,
+        "minFaithfulness": MIN_FAITHFULNESS,
+        "rankings": {name: {"title": rank.title, "explained": rank.explained} for name, rank in RANKINGS.items()},
+        "sentences": [
+            {name: getattr(sentence, name) for name in required}
+            | {name: value for name in optional if (value := getattr(sentence, name)) or value == 0.0}
+            for sentence in report.kept()
+        ],
+    }
+    return _page("corpus", f"{CORPUS_TITLE}: {facts['corpus']}", CORPUS_TITLE, data)
+
+
+# --- an attention history ---------------------------------------------------------------------------------------
+
+
+def run_history_page(run: Path) -> str:
+    """Return the page of a run directory, with the selected map if the trained model has one."""
+    try:
+        stored = Bundle.open(run).facts.get(ATTENTION)
+    except DataError:  # the run has no bundle yet
+        stored = None
+    return history_page(read_history(run, SelectedMap.from_dict(stored) if stored else None))
+
+
+def history_page(snapshots: Sequence[Snapshot]) -> str:
+    """Return the page of an attention history, whose snapshots have the same source and reference."""
+    if not snapshots:
+        raise DataError("the attention history has no snapshot yet; each validation adds one")
+    last = snapshots[-1].attention
+    data = {
+        "names": NAMES,
+        "view": asdict(last.view),
+        "selected": _selected(last),
+        "snapshots": [
+            {name: getattr(snapshot, name) for name in ("step", "minutes", "scores", "text")}
+            | {"recording": recording_to_dict(snapshot.attention.recording)}
+            for snapshot in snapshots
+        ],
+    }
+    return _page("history", f"{HISTORY_TITLE}: {' '.join(last.recording.source.words)}", HISTORY_TITLE, data)
+
+
+# --- notebooks --------------------------------------------------------------------------------------------------
+
+FRAME_HEIGHT = 760  # pixels; a longer page scrolls
+
+# An untrusted notebook, as on GitHub, loses iframe and style, and the image becomes visible.
+NOTEBOOK = """<style>.softgaze-still {{ display: none }}</style>
+<iframe title="attention" sandbox="allow-scripts allow-downloads" width="100%" height="{height}" frameborder="0" \
+srcdoc="{page}"></iframe>
+<img class="softgaze-still" alt="attention" src="data:image/svg+xml;base64,{image}">"""
+
+
+def notebook_mimebundle(attention: Attention, *lines: str) -> dict[str, str]:
+    """Return the map as text, SVG and a sandboxed page, below `lines` of text; a notebook shows the best it can."""
+    draw = draw_heatmap if attention.grid is None else draw_image_overlay
+    image = base64.b64encode(draw(attention, with_data=False).encode()).decode()
+    page = NOTEBOOK.format(height=FRAME_HEIGHT, page=html.escape(attention.to_html()), image=image)
+    return {
+        "text/plain": "\n".join([*lines, "", str(attention)] if lines else [str(attention)]),
+        "image/svg+xml": attention.plot().svg,
+        "text/html": "".join(f'<p dir="auto">{html.escape(line)}</p>\n' for line in lines) + page,
+    }

@@ -1,0 +1,86 @@
+"""SVG elements with escaped text and attributes, and the colours of all figures."""
+
+import math
+from xml.sax.saxutils import escape, quoteattr
+
+from softgaze.explain.render.text_layout import clean, isolate
+
+# As in assets/style.css. The generic family comes last: typst takes the first family that has the character.
+FONT = (
+    "'Noto Sans', 'Noto Sans CJK KR', 'Noto Sans KR', 'Apple SD Gothic Neo', 'Malgun Gothic', 'Segoe UI', "
+    "'Noto Sans Arabic', 'DejaVu Sans', system-ui, sans-serif"
+)
+
+# --- elements ---------------------------------------------------------------------------------------------------
+
+
+def element(name: str, content: str = "", /, **attributes: str | float) -> str:
+    """Return `<name key="value">content</name>`; `_` in a key becomes `-`, and a trailing `_` is dropped."""
+    keys = "".join(
+        f" {key.rstrip('_').replace('_', '-')}={quoteattr(format_number(value))}" for key, value in attributes.items()
+    )
+    return f"<{name}{keys}>{content}</{name}>" if content else f"<{name}{keys}/>"
+
+
+def text(x: float, y: float, words: str, anchor: str = "start", /, **attributes: str | float) -> str:
+    """Return a text element: the text of a figure can be searched, copied and read by a screen reader."""
+    return element("text", escape_text(isolate(words)), x=x, y=y, text_anchor=anchor, **attributes)
+
+
+def escape_text(words: str) -> str:
+    return escape(clean(words))
+
+
+def format_number(value: str | float) -> str:
+    """Round to one decimal: paths contain thousands of numbers."""
+    return value if isinstance(value, str) else f"{value:.1f}".removesuffix(".0")
+
+
+def svg_document(width: float, height: float, content: str, *, title: str, description: str = "") -> str:
+    """Return a whole drawing on white; screen readers announce the title and the description."""
+    about = element("title", escape_text(title)) + (element("desc", escape_text(description)) if description else "")
+    background = element("rect", width="100%", height="100%", fill=WHITE)
+    names = {"xmlns": "http://www.w3.org/2000/svg", "role": "img", "font_family": FONT}
+    view_box = f"0 0 {format_number(width)} {format_number(height)}"
+    return element("svg", about + background + content, **names, viewBox=view_box, width=width, height=height)
+
+
+def ticks(end: float) -> list[float]:
+    """Return at most seven round numbers from 0 to `end` or just above it; an axis of zeros ends at 1."""
+    end = end if end > 0 else 1.0
+    rough = end / 5
+    power = 10.0 ** math.floor(math.log10(rough))
+    step = next(factor * power for factor in (1, 2, 5, 10) if factor * power >= rough)
+    return [round(index * step, 9) for index in range(math.ceil(end / step - 1e-9) + 1)]
+
+
+# --- colours, as in assets/style.css ----------------------------------------------------------------------------
+
+HUE = (29, 78, 137)  # of weight 1; one hue from white to dark, so that a map can be printed in grey
+INK, FAINT, LINE, GOLD = "#1d1d1b", "#6b6b66", "#d9d9d4", "#b45309"
+GREY = "#c4c4be"
+BLACK, WHITE = "#000000", "#ffffff"
+# Lines of a chart. Tests check that colour-blind readers can distinguish them, and their contrast on white.
+SERIES = ("#0f3d95", "#b85c03", "#268261", "#9c4f8d", "#1d1c1c", "#594411")
+
+
+def shade(weight: float) -> str:
+    return "#" + "".join(f"{round(255 + weight * (full - 255)):02x}" for full in HUE)
+
+
+def luminance(colour: str) -> float:
+    """Return the relative luminance of WCAG 2."""
+    channels = [int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)]
+    linear = [value / 12.92 if value <= 0.04045 else ((value + 0.055) / 1.055) ** 2.4 for value in channels]
+    return sum(factor * value for factor, value in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+def contrast(first: str, second: str) -> float:
+    """Return the contrast ratio of WCAG 2, from 1 to 21."""
+    low, high = sorted((luminance(first), luminance(second)))
+    return (high + 0.05) / (low + 0.05)
+
+
+def ink_on(weight: float) -> str:
+    """Return black or white, whichever has more contrast on the shade of a weight."""
+    return max((BLACK, WHITE), key=lambda ink: contrast(ink, shade(weight)))

@@ -1,0 +1,180 @@
+"""Jobs that record attention: explained translations, what-if edits, explain pages and image captions."""
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from itertools import compress
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from softgaze.errors import SoftgazeError, UsageError
+from softgaze.explain.text_diff import word_diff
+from softgaze.explain.verbalize import UNUSED
+from softgaze.explain.word_spans import is_unspaced_text
+from softgaze.search.options import SearchOptions
+from softgaze.serve.errors import HTTPError
+from softgaze.serve.model_registry import ServedModel
+from softgaze.serve.translate_jobs import hypothesis_json, restore_lines, translate_texts, translation_json
+from softgaze.translator import Translation
+
+if TYPE_CHECKING:
+    from softgaze.explain import Attention
+
+MAX_EXPLAINED_CHARACTERS = 2000  # per text: a longer attention map cannot be read
+MAX_WEIGHTS = 40_000  # larger maps are sent without weights
+DIGITS = 4
+IMAGE_DIGITS = 6
+
+
+@dataclass(frozen=True)
+class ExplainJob:
+    """Translate texts and record the attention of the translations and their alternatives."""
+
+    model: ServedModel
+    options: SearchOptions
+
+    def run(self, texts: Sequence[str]) -> list[dict[str, Any]]:
+        return explain_all(self.model, translate_texts(self.model.translator, texts, self.options))
+
+
+def explain_all(model: ServedModel, translations: Sequence[Translation]) -> list[dict[str, Any]]:
+    """Return the JSON of translations with attention, all recorded in one batch."""
+    hypotheses = [hypothesis for best in translations for hypothesis in (best, *best.alternatives)]
+    attention = iter(record_attention(model, hypotheses))
+    return [
+        translation_json(
+            best,
+            next(attention),
+            [{**hypothesis_json(other), "attention": next(attention)} for other in best.alternatives],
+        )
+        for best in translations
+    ]
+
+
+def record_attention(model: ServedModel, translations: Sequence[Translation]) -> list[dict[str, Any] | None]:
+    """Return the attention of each translation as JSON; None if it has none or the text is too long."""
+    if not model.has_attention:
+        return [None] * len(translations)
+    is_short = [len(translation.source) <= MAX_EXPLAINED_CHARACTERS for translation in translations]
+    recorded = iter(model.prepare_attention().attentions([*compress(translations, is_short)]))
+    return [attention_json(next(recorded)) if short else None for short in is_short]
+
+
+def attention_json(attention: "Attention | None") -> dict[str, Any] | None:
+    """Return the word-level attention map, its alignment and the uncovered source words."""
+    if attention is None or not attention.recording.parts:
+        return None
+    source, target = attention.recording.source.words, attention.recording.target.words
+    weights = attention.words().word_weights()  # (target words, source words)
+    coverage = weights.sum(axis=0)
+    return {
+        "source_words": [*source],
+        "target_words": [*target],
+        "source_spaced": not is_unspaced_text(source),
+        "target_spaced": not is_unspaced_text(target),
+        "weights": weights.round(DIGITS).tolist() if weights.size <= MAX_WEIGHTS else None,
+        "alignment": [[s, t, round(float(weights[t, s]), DIGITS)] for s, t in sorted(attention.alignment().links)],
+        "coverage": coverage.round(DIGITS).tolist(),
+        "uncovered": [
+            {"index": index, "text": word, "coverage": round(float(coverage[index]), DIGITS)}
+            for index, word in enumerate(source)
+            if coverage[index] < UNUSED and any(map(str.isalnum, word))
+        ],
+        "map": attention.description,
+    }
+
+
+@dataclass(eq=False)  # never equal, so never batched with others
+class WhatIfJob:
+    """Translate a text, and translate it again with changed attention."""
+
+    model: ServedModel
+    options: SearchOptions
+    change: dict[str, Any] = field(repr=False)  # keyword arguments of `what_if`
+
+    def run(self, texts: Sequence[str]) -> list[dict[str, Any]]:
+        """Return both translations of one text and their difference as JSON."""
+        if not self.model.supports_what_if:
+            raise UsageError(f"{self.model.id} does not support what-if edits: it has no attention or no torch weights")
+        translator = self.model.prepare_attention()
+        [before] = translate_texts(translator, texts, self.options)
+        after = restore_lines(translator, before, before.what_if(**self.change))
+        before_json, after_json = (explain_all(self.model, [result])[0] for result in (before, after))
+        note = ", ".join(change.note for change in after.changes)
+        diff = [[*piece] for piece in word_diff(before.text, after.text)]
+        return [{"before": before_json, "after": after_json, "note": note, "diff": diff}]
+
+
+@dataclass(eq=False)
+class ExplainPageJob:
+    """Translate a text and render the page that `softgaze explain` writes."""
+
+    model: ServedModel
+    options: SearchOptions
+    what_if: bool
+
+    def run(self, texts: Sequence[str]) -> list[str | None]:
+        """Return the page of one text, or None if there is no attention to show or the text is too long."""
+        from softgaze.explain.render.pages import attention_page
+
+        [text] = texts
+        if not self.model.supports_what_if or len(text) > MAX_EXPLAINED_CHARACTERS:
+            return [None]
+        [best] = translate_texts(self.model.prepare_attention(), texts, self.options)
+        if best.attention is None or not best.parts:
+            return [None]
+        what_ifs = best.explanation.counterfactuals(best.attention) if self.what_if else ()
+        return [attention_page(best.attention, occlusion=best.occlusion, counterfactuals=what_ifs)]
+
+
+@dataclass(frozen=True)
+class CaptionJob:
+    model: ServedModel
+    options: SearchOptions
+    attention: bool
+    directory: Path  # for temporary files: captioners read images by file name
+
+    def run(self, images: Sequence[bytes]) -> list[dict[str, Any]]:
+        paths = [self.directory / f"image-{secrets.token_hex(16)}" for _ in images]
+        try:
+            for path, content in zip(paths, images, strict=True):
+                path.write_bytes(content)
+            return self.caption([str(path) for path in paths])
+        except SoftgazeError as error:
+            message = str(error)
+            for path in paths:  # the names of temporary files mean nothing to the client
+                message = message.replace(str(path), "the image")
+            raise HTTPError(400, " ".join(message.split())) from error
+        finally:
+            for path in paths:
+                path.unlink(missing_ok=True)
+
+    def caption(self, paths: list[str]) -> list[dict[str, Any]]:
+        """Return the captions of image files as JSON."""
+        translator = self.model.prepare_attention()
+        captions = list(translator.translate_lines(paths, self.options))
+        recorded: Sequence[Attention | None] = [None] * len(captions)
+        if self.attention and self.model.has_attention:
+            recorded = translator.attentions(captions)
+        return [
+            {
+                **hypothesis_json(caption),
+                "alternatives": [hypothesis_json(alternative) for alternative in caption.alternatives],
+                "attention": self.image_attention_json(caption.source, attention),
+            }
+            for caption, attention in zip(captions, recorded, strict=True)
+        ]
+
+    def image_attention_json(self, path: str, attention: "Attention | None") -> dict[str, Any] | None:
+        """Return the attention of each word over the grid cells of the image."""
+        grid = getattr(attention, "grid", None)
+        if attention is None or grid is None:
+            return None
+        processor: Any = self.model.bundle.tokenizers.source
+        crop = [*map(float, processor.load(path).view.crop)]
+        return {
+            "target_words": [*attention.recording.target.words],
+            "grid": {"rows": grid[0], "columns": grid[1], "crop": crop},
+            "weights": attention.words().word_weights().round(IMAGE_DIGITS).tolist(),  # (words, rows * columns)
+            "map": attention.description,
+        }

@@ -1,0 +1,187 @@
+"""The models of a server, and the selection of one by id or languages."""
+
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from itertools import chain, count
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+from softgaze.bundle import Bundle
+from softgaze.engines import open_engine
+from softgaze.errors import UsageError
+from softgaze.runtime import run_low_priority
+from softgaze.serve.errors import HTTPError
+from softgaze.serve.languages import language_name, normalize_code, primary_code
+from softgaze.translator import Translator
+
+TEXT, IMAGE = "text", "image"
+INCOMPATIBLE_ENGINES = {"ctranslate2", "onnx"}  # their libraries deadlock at exit when loaded in one process
+
+
+@dataclass(frozen=True, eq=False)
+class ServedModel:
+    """A loaded model and the id that requests name it by."""
+
+    id: str
+    translator: Translator
+    lock: Lock = field(default_factory=Lock, repr=False)
+
+    @property
+    def bundle(self) -> Bundle:
+        return self.translator.bundle
+
+    @property
+    def source(self) -> str:
+        return self.bundle.description.source_language
+
+    @property
+    def target(self) -> str:
+        return self.bundle.description.target_language
+
+    @property
+    def kind(self) -> str:
+        """What the model reads: text or image."""
+        return str(getattr(self.bundle.tokenizers.source, "kind", TEXT))
+
+    @property
+    def has_attention(self) -> bool:
+        return self.translator.has_attention
+
+    @property
+    def supports_what_if(self) -> bool:
+        """Whether the attention of all layers and heads can be recorded and changed."""
+        return self.has_attention and self.translator.supports_interventions
+
+    def prepare_attention(self) -> Translator:
+        """Return the translator with its attention engine loaded, which may be torch: once, on first use."""
+        with self.lock:
+            _ = self.translator.scorer, self.translator.selected_map
+        return self.translator
+
+    def to_json(self) -> dict[str, Any]:
+        """Return the entry of GET /v1/models."""
+        engine = self.translator.engine
+        explains = self.supports_what_if and self.kind == TEXT
+        return {
+            "id": self.id,
+            "kind": self.kind,
+            "source": {"code": self.source, "name": language_name(self.source)},
+            "target": {"code": self.target, "name": language_name(self.target)},
+            "arch": self.bundle.description.arch,
+            "engine": engine.name,
+            "precision": engine.precision,
+            "attention": self.has_attention,
+            "explain": explains,
+            "what_if": explains,
+        }
+
+
+class ModelRegistry:
+    """All models of a server, in the order of the command line."""
+
+    def __init__(self, models: Sequence[ServedModel]) -> None:
+        self.models = tuple(models)
+
+    @classmethod
+    def open(
+        cls, paths: Sequence[str], device: str = "auto", echo: Callable[[str], None] = lambda line: None
+    ) -> "ModelRegistry":
+        """Load the models of these directories."""
+        bundles = [Bundle.open(Path(path)) for path in paths]
+        check_engines(bundles)
+        engines = run_low_priority(lambda: [open_engine(bundle, device) for bundle in bundles])
+        models = [
+            ServedModel(model_id, Translator(bundle, engine))
+            for model_id, bundle, engine in zip(unique_ids(bundles), bundles, engines, strict=True)
+        ]
+        for model in models:
+            echo(f"{model.id}: {model.source} → {model.target}, {model.translator.engine.name}")
+        if any(engine.name == "torch" for engine in engines):
+            import torch
+
+            # Batches run in parallel; operations that share threads would wait for each other.
+            torch.set_num_threads(1)
+        return cls(models)
+
+    @cached_property
+    def text_models(self) -> tuple[ServedModel, ...]:
+        """Models that read text; the others read files, so no text of a request may reach them."""
+        return tuple(model for model in self.models if model.kind == TEXT)
+
+    @cached_property
+    def image_models(self) -> tuple[ServedModel, ...]:
+        """Captioners."""
+        return tuple(model for model in self.models if model.kind == IMAGE)
+
+    @cached_property
+    def languages(self) -> dict[str, tuple[str, ...]]:
+        """Each language and the languages that it can be translated into."""
+        codes = dict.fromkeys(code for model in self.text_models for code in (model.source, model.target))
+        return {
+            code: tuple(dict.fromkeys(model.target for model in self.text_models if model.source == code))
+            for code in codes
+        }
+
+    def languages_json(self) -> list[dict[str, Any]]:
+        """Return the languages in LibreTranslate's format."""
+        return [
+            {"code": code, "name": language_name(code), "targets": [*targets]}
+            for code, targets in self.languages.items()
+        ]
+
+    def get(self, model_id: str | None, kind: str = TEXT) -> ServedModel:
+        """Return the model of this id, or the first one if it is None."""
+        models = self.text_models if kind == TEXT else self.image_models
+        if not models:
+            raise HTTPError(400, f"no {kind} model is loaded")
+        for model in models:
+            if model_id in (None, model.id):
+                return model
+        known = ", ".join(model.id for model in models)
+        raise HTTPError(400, f"unknown model {shorten(str(model_id))}; loaded: {known}")
+
+    def match_language(self, code: str) -> str:
+        """Return the code of a loaded language; en-US matches en where only that is loaded."""
+        for key in (normalize_code, primary_code):
+            for language in self.languages:
+                if key(language) == key(code):
+                    return language
+        raise HTTPError(400, f"{shorten(code)} is not supported")
+
+    def for_pair(self, source: str, target: str) -> ServedModel | None:
+        """Return the first model for a language pair, or None if both languages are the same."""
+        for model in self.text_models:
+            if (model.source, model.target) == (source, target):
+                return model
+        if source == target:
+            return None
+        raise HTTPError(
+            400,
+            f"{language_name(target)} ({target}) is not available as a target language "
+            f"from {language_name(source)} ({source})",
+        )
+
+
+def shorten(text: str) -> str:
+    """Return text of a request as one short printable line for an error message."""
+    line = " ".join("".join(char if char.isprintable() else " " for char in text).split())
+    return line if len(line) <= 40 else f"{line[:39]}…"
+
+
+def unique_ids(bundles: Iterable[Bundle]) -> list[str]:
+    """Return the directory names, with a number appended where one repeats."""
+    ids: list[str] = []
+    for bundle in bundles:
+        name = re.sub(r"[^\w.-]+", "-", bundle.path.absolute().name) or "model"
+        candidates = chain([name], (f"{name}-{suffix}" for suffix in count(2)))
+        ids.append(next(candidate for candidate in candidates if candidate not in ids))
+    return ids
+
+
+def check_engines(bundles: Iterable[Bundle]) -> None:
+    """Raise if the engines of the models cannot share a process."""
+    if {bundle.engine["name"] for bundle in bundles} >= INCOMPATIBLE_ENGINES:
+        raise UsageError("CTranslate2 and ONNX models cannot share a process; start two servers")

@@ -1,0 +1,254 @@
+"""Preprocessing of a corpus: tokenizers, encoded shards, the validation text and a language detector.
+
+Done once per run. The result stores checksums of its inputs, so that a resumed run detects changed files.
+"""
+
+import json
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from itertools import chain, islice, tee
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from softgaze.atomic_io import fingerprint, new_directory
+from softgaze.bundle import DETECTOR, HELD_OUT, Tokenizers, check_file
+from softgaze.config import DataSettings, current_names, differences
+from softgaze.data.batching import hash_key, permute
+from softgaze.data.captions import CaptionCorpus
+from softgaze.data.corpus import Corpus, Pair
+from softgaze.data.language_id import LanguageDetector
+from softgaze.data.shards import EncodedAlignedPair, EncodedPair, Shards, VectorSpec, write_shards
+from softgaze.data.tokenizer import SAMPLE, train_tokenizer
+from softgaze.errors import DataError, UsageError
+from softgaze.explain.alignment import Links
+from softgaze.explain.word_spans import whitespace_word_of
+from softgaze.training.alignment_data import AlignmentFiles, max_link_value, token_links
+
+FACTS = "facts.json"
+FIX = "remove {} and run the same command to encode the text again"
+DETECTOR_LINES = 5000  # per language
+
+AnyCorpus = Corpus | CaptionCorpus
+
+
+@dataclass(frozen=True)
+class PreprocessedData:
+    """The inputs of a training run."""
+
+    tokenizers: Tokenizers
+    train: Shards
+    dev: Shards
+    dev_text: list[Pair]
+    detector: LanguageDetector | None  # of languages; None if the source is not text
+    facts: dict[str, Any]
+
+    @classmethod
+    def open(cls, directory: Path) -> "PreprocessedData":
+        """Open a directory that `preprocess` wrote; raise a `DataError` if a file has changed."""
+        facts = read_facts(directory)
+        for name, entry in facts.get("files", {}).items():
+            try:
+                check_file(directory / name, entry, FACTS)
+            except DataError as error:
+                raise DataError(f"{error}; {FIX.format(directory)}") from error
+        dev_text = [Pair(*pair) for pair in json.loads((directory / HELD_OUT.name).read_text(encoding="utf-8"))]
+        path = directory / DETECTOR
+        detector = LanguageDetector.from_json(path.read_text(encoding="utf-8")) if path.exists() else None
+        train, dev = Shards(directory / "train"), Shards(directory / "dev")
+        return cls(Tokenizers.load(directory), train, dev, dev_text, detector, facts)
+
+
+def preprocess(
+    directory: Path,
+    train: AnyCorpus,
+    dev: AnyCorpus | None,
+    settings: DataSettings,
+    seed: int,
+    tokenizers: Tokenizers | None = None,
+    guided: AlignmentFiles | None = None,
+    on_unreadable: Callable[[DataError], None] = lambda error: None,
+) -> PreprocessedData:
+    """Fill `directory`, or open it if it was made from the same inputs.
+
+    A source file that cannot be read is left out and reported to `on_unreadable`.
+    """
+    inputs = inputs_of(train, dev, settings, seed, guided)
+    if (directory / FACTS).exists():
+        check_unchanged(read_facts(directory)["made_from"], inputs)
+        return PreprocessedData.open(directory)
+    held_out = (
+        frozenset() if dev else train.pairs_with_sources(choose_held_out(train.num_sources(), settings.held_out, seed))
+    )
+    tokenizers = tokenizers or train_tokenizers(train, settings)
+    languages = language_pair(train, settings)
+    with new_directory(directory) as temporary:
+        for name, content in tokenizers.files().items():
+            (temporary / name).write_bytes(content)
+        encoder = PairEncoder(tokenizers, settings.max_length, on_unreadable)
+        if guided is None:
+            pairs = (pair for index, pair in enumerate(train) if index not in held_out)
+            train_pairs = encoder.write(temporary / "train", encoder.encode(pairs))
+        else:
+            linked = (row for index, row in enumerate(guided) if index not in held_out)
+            max_value = max_link_value(settings.max_length)
+            train_pairs = encoder.write(temporary / "train", encoder.encode_linked(linked), max_value)
+        dropped = encoder.dropped
+        dev_text = list(dev) if dev else [pair for index, pair in enumerate(train) if index in held_out]
+        dev_pairs = encoder.write(temporary / "dev", encoder.encode(dev_text))
+        dev_text = [pair for pair in dev_text if pair.source not in encoder.unreadable]
+        check_not_empty(train_pairs, dev_pairs, dropped)
+        if guided is not None and not encoder.linked:
+            names = ", ".join(map(str, guided.paths))
+            raise DataError(f"{names}: no training pair has a sure link (1-2), so there is nothing to learn")
+        (temporary / HELD_OUT.name).write_text(json.dumps(dev_text, ensure_ascii=False), encoding="utf-8")
+        if train.processor is None:
+            (temporary / DETECTOR).write_text(train_detector(train, languages).to_json(), encoding="utf-8")
+        files = sorted(path for path in temporary.rglob("*") if path.is_file())
+        facts = {
+            "made_from": inputs,
+            "languages": languages,
+            "pairs": train_pairs,
+            "left_out": dropped,
+            "unreadable": len(encoder.unreadable),
+            "linked": encoder.linked if guided else None,
+            "dev_pairs": dev_pairs,
+            "vocabulary": [len(tokenizers.source), len(tokenizers.target)],
+            "files": {str(path.relative_to(temporary)): fingerprint(path) for path in files},
+        }
+        (temporary / FACTS).write_text(json.dumps(facts, indent=2, ensure_ascii=False), encoding="utf-8")
+    return PreprocessedData.open(directory)
+
+
+def read_facts(directory: Path) -> dict[str, Any]:
+    try:
+        facts = json.loads((directory / FACTS).read_text(encoding="utf-8"))
+        inputs = dict(facts["made_from"])
+        return {**facts, "made_from": inputs | {"settings": current_names({"data": inputs["settings"]})["data"]}}
+    except (OSError, KeyError, TypeError, ValueError) as error:
+        raise DataError(f"{directory / FACTS}: cannot be read ({error}); {FIX.format(directory)}") from error
+
+
+def inputs_of(
+    train: AnyCorpus, dev: AnyCorpus | None, settings: DataSettings, seed: int, guided: AlignmentFiles | None
+) -> dict[str, Any]:
+    """Return everything the result depends on. File names are not included, so that a moved run can resume."""
+    return {
+        **({"reader": train.processor.model.decode()} if train.processor else {}),
+        "train": list(train.sha256().values()),
+        "dev": list(dev.sha256().values()) if dev else None,
+        "settings": settings.model_dump(),
+        "seed": seed if dev is None else None,
+        "guided": guided.sha256() if guided else None,
+    }
+
+
+def check_unchanged(before: dict[str, Any], now: dict[str, Any]) -> None:
+    """Raise an error if a run would resume with other text or data settings."""
+    for name in ("train", "dev", "guided"):
+        if before.get(name) != now[name]:
+            raise DataError(
+                f"the --{name} files are not those this run started with (their sha256 differ); "
+                "give the same files, another --out, or --fresh to start over"
+            )
+    changed = differences(before, now)
+    if changed:
+        raise UsageError(f"the text was encoded with other settings ({'; '.join(changed)}); use the same ones")
+
+
+def choose_held_out(count: int, wanted: int, seed: int) -> frozenset[int]:
+    """Return the indices of the pairs held out for validation, at most a tenth of all."""
+    size = max(1, min(wanted, count // 10))
+    return frozenset(permute(np.arange(size), count, hash_key(seed, 1)).tolist()) if count > 1 else frozenset()
+
+
+def train_tokenizers(train: AnyCorpus, settings: DataSettings) -> Tokenizers:
+    """Train SentencePiece on evenly spaced pairs, so that every part of the text is represented."""
+    stride = max(1, 2 * train.count() // SAMPLE)
+    if train.processor is not None:
+        captions = (pair.target for pair in islice(train, 0, None, stride))
+        return Tokenizers(train.processor, train_tokenizer(captions, settings.vocabulary))
+    if settings.joint:
+        joint = train_tokenizer(chain.from_iterable(islice(train, 0, None, stride)), settings.vocabulary)
+        return Tokenizers(joint, joint)
+    sides = ((pair[side] for pair in islice(train, 0, None, stride)) for side in (0, 1))
+    source, target = (train_tokenizer(lines, settings.vocabulary) for lines in sides)
+    return Tokenizers(source, target)
+
+
+def train_detector(train: AnyCorpus, languages: tuple[str, str]) -> LanguageDetector:
+    """Train a language detector on the first lines of each side."""
+    pairs = list(islice(train, DETECTOR_LINES))
+    return LanguageDetector.train({name: [pair[side] for pair in pairs] for side, name in enumerate(languages)})
+
+
+def language_pair(train: AnyCorpus, settings: DataSettings) -> tuple[str, str]:
+    """Return the language codes of the settings, else of the file endings."""
+    source, target = train.languages()
+    pair = settings.source_language or source or "source", settings.target_language or target or "target"
+    if pair[0] == pair[1]:
+        raise UsageError(f"both sides have the language {pair[0]!r}; set --source-lang and --target-lang")
+    return pair
+
+
+def check_not_empty(train_pairs: int, dev_pairs: int, dropped: int) -> None:
+    """Raise a `DataError` if there is nothing to train or validate on."""
+    why = "an empty side, more tokens than data.max_length or a file that cannot be read"
+    left_out = f" ({dropped:,} were left out: {why})" if dropped else ""
+    if not train_pairs:
+        raise DataError(f"there are no pairs to train on{left_out}")
+    if not dev_pairs:
+        raise DataError(f"there are no pairs to validate on{left_out}; give --dev SRC TGT, or more text")
+
+
+class PairEncoder:
+    """Encodes pairs of text as token ids, and counts the pairs it leaves out."""
+
+    def __init__(self, tokenizers: Tokenizers, max_length: int, on_unreadable: Callable[[DataError], None]) -> None:
+        self.tokenizers, self.max_length, self.on_unreadable = tokenizers, max_length, on_unreadable
+        self.dropped, self.linked = 0, 0
+        self.unreadable: set[str] = set()
+
+    def write(
+        self, directory: Path, rows: Iterable[EncodedPair | EncodedAlignedPair], max_link_value: int | None = None
+    ) -> int:
+        """Write encoded pairs as shards; return their number."""
+        source, target = self.tokenizers.source, self.tokenizers.target
+        if source.vector_dtype is None:
+            return write_shards(directory, rows, max(len(source), len(target)), max_link_value)
+        return write_shards(directory, rows, len(target), max_link_value, VectorSpec(source.vector_dtype, len(source)))
+
+    def encode(self, pairs: Iterable[Pair]) -> Iterator[EncodedPair]:
+        """Yield the token ids of the usable pairs, in order."""
+        return (ids for ids in self._encode_all(pairs) if ids is not None)
+
+    def encode_linked(self, rows: Iterable[tuple[Pair, Links]]) -> Iterator[EncodedAlignedPair]:
+        """Yield the token ids and token links of the usable pairs, in order; count the pairs with links."""
+        first, second = tee(rows)  # the second is at most a block behind
+        for ids, (pair, links) in zip(self._encode_all(pair for pair, _ in first), second, strict=True):
+            if ids is None:
+                continue
+            triples: list[int] = []
+            if links:
+                sides = zip(pair, ids, (self.tokenizers.source, self.tokenizers.target), strict=True)
+                source, target = (whitespace_word_of(text, tokenizer.pieces(side)) for text, side, tokenizer in sides)
+                triples = token_links(links, source, target) if source and target else []
+            self.linked += bool(triples)
+            yield *ids, triples
+
+    def _encode_all(self, pairs: Iterable[Pair]) -> Iterator[EncodedPair | None]:
+        """Yield token ids in order, None for a pair with an unreadable, empty or too long side."""
+        stream, reader = iter(pairs), self.tokenizers.source
+        max_items = reader.max_items(self.max_length)
+        while block := list(islice(stream, reader.batch_size)):
+            sources = reader.try_encode([pair.source for pair in block], self.on_unreadable)
+            targets = self.tokenizers.target.encode([pair.target for pair in block])
+            for pair, source, target in zip(block, sources, targets, strict=True):
+                if source is None:
+                    self.unreadable.add(pair.source)
+                if source is not None and 0 < len(source) <= max_items and 0 < len(target) <= self.max_length:
+                    yield source, target
+                else:
+                    self.dropped += 1
+                    yield None

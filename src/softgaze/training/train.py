@@ -1,0 +1,252 @@
+"""`train()`: from a corpus to a run directory. Called again on the same directory, it resumes."""
+
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from softgaze.atomic_io import write_text
+from softgaze.bundle import WEIGHTS, Bundle, Description, load_weights
+from softgaze.config import Config, ModelSettings, resolve
+from softgaze.data.batching import hash_key
+from softgaze.errors import DataError, ResourceError, UsageError
+from softgaze.explain.render.charts import Axis, ChartPoint, Panel, Series, line_chart
+from softgaze.explain.render.pages import run_history_page
+from softgaze.models import MODELS, check_options, model_options
+from softgaze.runtime import pick_device
+from softgaze.training.alignment_data import AlignmentFiles
+from softgaze.training.attention_losses import check_attention_settings
+from softgaze.training.callbacks import Callback, read_metrics
+from softgaze.training.distributed import Distributed, init_distributed
+from softgaze.training.preprocess import AnyCorpus, PreprocessedData, preprocess
+from softgaze.training.run_directory import RunDirectory
+from softgaze.training.signals import catch_signals
+from softgaze.training.trainer import Trainer
+
+MAX_REPORTED = 10  # unreadable files reported one by one
+
+# Panels of the learning curve: title, then name, kind of metrics line, key and colour of each series.
+CURVES = {
+    "loss per token": [("training loss", "update", "loss", 1), ("dev loss", "validation", "loss", 0)],
+    "score on held-out text": [("dev BLEU", "validation", "bleu", 2), ("dev chrF", "validation", "chrf", 3)],
+}
+
+
+class Interrupted(Exception):  # noqa: N818  not an error: everything is saved
+    """A signal stopped the run; its state is saved."""
+
+    def __init__(self, exit_code: int, step: int) -> None:
+        super().__init__(f"stopped and saved at step {step:,}; run the same command to resume")
+        self.exit_code = exit_code
+
+
+def train(
+    config: Config,
+    corpus: AnyCorpus,
+    dev: AnyCorpus | None,
+    out: Path,
+    *,
+    device: str = "auto",
+    init: Path | None = None,
+    fresh: bool = False,
+    guided: Sequence[Path] = (),
+    encoded: Path | None = None,
+    callback: Callback = Callback(),
+) -> dict[str, Any]:
+    """Train a model in the run directory `out` until the budget is used up; return the facts of the result.
+
+    `init` is a model to fine-tune, `fresh` deletes an earlier run in `out`. `guided` names one Pharaoh file of gold
+    alignments per part of the corpus. `encoded` is a directory for the encoded text that several runs may share.
+    Raises `Interrupted` after SIGINT, SIGTERM or SIGUSR1.
+    """
+    start = Bundle.open(init) if init else None
+    if start:
+        start.check_size()
+    config = resolve(with_model_of(start, config), trained=True) if start else resolve(config)
+    check_options(config.model.arch, config.model.size, config.model.options)
+    check_corpus_type(config.model.arch, corpus)
+    run = RunDirectory(out, encoded)
+    with preserve_rng(), init_distributed(config.training.rank_timeout) as distributed:
+        torch_device = distributed.device(pick_device(device))
+        if not distributed.is_main:
+            distributed.barrier()
+            if not run.encoded.exists():
+                raise ResourceError(
+                    f"{run.encoded}: rank {distributed.rank} cannot see the files of rank 0; --out must be on storage "
+                    "that all machines share"
+                )
+            data = PreprocessedData.open(run.encoded)
+            return run_to_end(make_trainer(run, config, data, torch_device, Callback(), start, distributed))
+        corpus.count()  # finds missing or unequal files before --fresh deletes anything
+        if dev is not None:
+            dev.count()
+        alignments = alignment_files(config, corpus, guided)
+        run.check()
+        with run.locked():
+            with run.removed_on_error():
+                run.prepare(config, fresh)
+                tokenizers = start.tokenizers if start else None
+                report = UnreadableReport(callback)
+                seed = config.training.seed
+                data = preprocess(run.encoded, corpus, dev, config.data, seed, tokenizers, alignments, report)
+                distributed.barrier()
+                trainer = make_trainer(run, config, data, torch_device, callback, start, distributed)
+            return run_to_end(trainer)
+
+
+def preserve_rng() -> AbstractContextManager[None]:
+    """Restore torch's random state after the block: training seeds it in every update."""
+    return torch.random.fork_rng(devices=range(torch.cuda.device_count()))
+
+
+def check_corpus_type(arch: str, corpus: AnyCorpus) -> None:
+    """Raise a `UsageError` for text with a captioner, or images or features with a translator."""
+    if MODELS[arch].reads_features and corpus.processor is None:
+        raise UsageError(f"the arch {arch} reads images or features; give --images or --features, and --captions")
+    if corpus.processor is not None and not MODELS[arch].reads_features:
+        raise UsageError(f"the arch {arch} reads text; use --arch captioner for images and features")
+
+
+def alignment_files(config: Config, corpus: AnyCorpus, guided: Sequence[Path]) -> AlignmentFiles | None:
+    """Return the gold alignments, if any, after checking that the model can learn from them."""
+    if guided and corpus.processor is not None:
+        raise UsageError("--guided aligns words with words; images and features have no words")
+    alignments = AlignmentFiles(corpus, tuple(guided)) if guided else None
+    check_attention_settings(config, guided=bool(guided))
+    if alignments is not None:
+        alignments.check()
+    return alignments
+
+
+class UnreadableReport:
+    """Reports the first unreadable source files one by one, since there may be thousands."""
+
+    def __init__(self, callback: Callback) -> None:
+        self.callback, self.count = callback, 0
+
+    def __call__(self, error: DataError) -> None:
+        self.count += 1
+        if self.count <= MAX_REPORTED:
+            self.callback.on_message(f"left out: {error}")
+        if self.count == MAX_REPORTED + 1:
+            self.callback.on_message("left out: further files that cannot be read")
+
+
+def with_model_of(start: Bundle, config: Config) -> Config:
+    """Return the settings with the model of `start`; raise a `UsageError` if they name another arch or size."""
+    model, given, defaults = config.model, start.description, ModelSettings()
+    for name in ("arch", "size"):
+        wanted = getattr(model, name)
+        if wanted not in (getattr(defaults, name), getattr(given, name)):
+            raise UsageError(f"--init has a model of {name} {getattr(given, name)!r}; it cannot become {wanted!r}")
+    merged = ModelSettings(arch=given.arch, size=given.size, options={**given.options, **model.options})
+    return config.model_copy(update={"model": merged})
+
+
+def make_trainer(
+    run: RunDirectory,
+    config: Config,
+    data: PreprocessedData,
+    device: torch.device,
+    callback: Callback,
+    start: Bundle | None = None,
+    distributed: Distributed | None = None,
+) -> Trainer:
+    """Return a trainer whose first weights are drawn from the seed, or are those of `start`."""
+    source_language, target_language = data.facts["languages"]
+    options = dict(config.model.options)
+    if not config.data.joint and "tie" in model_options(MODELS[config.model.arch]):
+        options.setdefault("tie", "output")
+    description = Description(
+        arch=config.model.arch,
+        size=config.model.size,
+        options=options,
+        source_language=source_language,
+        target_language=target_language,
+        max_length=config.data.max_length,
+    )
+    torch.manual_seed(hash_key(config.training.seed, 0) % 2**63)
+    model = description.build(data.tokenizers)
+    if start:
+        load_weights(model, start.path / WEIGHTS)
+    return Trainer(run, config, data, model, description, device, callback, distributed)
+
+
+def run_to_end(trainer: Trainer) -> dict[str, Any]:
+    """Train from the last checkpoint to the end of the budget."""
+    run, callback, is_main = trainer.run, trainer.callback, trainer.distributed.is_main
+    with catch_signals() as stop:
+        trainer.resume()
+        result = run.result()
+        if result and trainer.is_finished():
+            callback.on_message(f"this run ended at step {result['step']:,}; raise its budget to continue, or --fresh")
+            return result
+        if is_main:
+            run.remove_result()
+        callback.on_start(summary(trainer))
+        completed = trainer.train(stop)
+    facts = trainer.finish() if completed else None
+    if is_main:
+        write_learning_curve(run.metrics, run.learning_curve)
+        if run.attention_history.exists() and run.attention_history.stat().st_size:
+            write_text(run.attention_history.with_suffix(".html"), run_history_page(run.path))
+    if facts is None:
+        raise Interrupted(stop.exit_code, trainer.progress.step)
+    return facts
+
+
+def summary(trainer: Trainer) -> dict[str, Any]:
+    """Return the facts to show before the first update."""
+    facts, config, threads = trainer.data.facts, trainer.config, torch.get_num_threads()
+    computation = ["bfloat16" if trainer.gradients.bfloat16 else "float32"]
+    if trainer.distributed.world_size > 1:
+        computation.append(f"{trainer.distributed.world_size} ranks")
+    if trainer.device.type == "cpu":
+        computation.append(f"{threads} thread{'s' if threads > 1 else ''}")
+    if trainer.gradients.pool is not None:
+        computation.append("half batches in parallel")
+    guided = describe_guided(trainer)
+    return {
+        "arch": f"{config.model.arch} {config.model.size}",
+        "parameters": trainer.facts()["parameters"],
+        "languages": " → ".join(facts["languages"]),
+        "pairs": facts["pairs"],
+        "left_out": facts["left_out"],
+        "dev_pairs": facts["dev_pairs"],
+        **({"guided": guided} if guided else {}),
+        "sources": trainer.data.tokenizers.source.describe(),
+        "vocabulary": facts["vocabulary"][1] if config.data.joint else facts["vocabulary"],
+        "device": str(trainer.device),
+        "computation": ", ".join(computation),
+        "validate_every": trainer.validate_every,
+        "out": str(trainer.run.path),
+    }
+
+
+def describe_guided(trainer: Trainer) -> str | None:
+    """Describe the guided head and its alignments."""
+    if trainer.guided is None:
+        return None
+    facts = trainer.guided_facts()
+    return "layer {layer}, head {head}, weight {weight:g}, alignments of {pairs:,} pairs".format(**facts)
+
+
+def write_learning_curve(metrics: Path, path: Path) -> None:
+    """Draw loss, BLEU and chrF against minutes of training; without a validation there is no file."""
+    lines = read_metrics(metrics)
+    if not any(line["kind"] == "validation" for line in lines):
+        return
+    x_axis = Axis.from_zero_to(max(line["elapsed"] for line in lines) / 60)
+    panels = []
+    for title, curves in CURVES.items():
+        series = []
+        for name, kind, key, style in curves:
+            points = [ChartPoint(line["elapsed"] / 60, line[key]) for line in lines if line["kind"] == kind]
+            if points:
+                series.append(Series(f"{name} {points[-1].y:.3g}", points, style))
+        y_axis = Axis.linear([point.y for curve in series for point in curve.points])
+        panels.append(Panel(title, series, x_axis, y_axis, "minutes of training", height=190))
+    description = ", ".join(curve.name for panel in panels for curve in panel.series)
+    write_text(path, line_chart(panels, title="learning curve of a training run", description=description) + "\n")

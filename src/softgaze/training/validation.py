@@ -1,0 +1,130 @@
+"""Validation on held-out pairs: loss, BLEU, chrF, and the attention map of one fixed sentence."""
+
+import json
+import math
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from softgaze.atomic_io import write_bytes, write_errors
+from softgaze.bundle import Tokenizers
+from softgaze.config import ValidationSettings
+from softgaze.data.batching import Batch, batch_by_length
+from softgaze.data.shards import Shards
+from softgaze.engines.torch_engine import TorchDecoder
+from softgaze.explain.attention_history import Snapshot, history_lines
+from softgaze.explain.attention_map import Attention
+from softgaze.explain.map_selection import SentencePairs, sample_pairs
+from softgaze.explain.recording import PartAttention, View
+from softgaze.explain.scoring import TokenizedPair, record_attention
+from softgaze.metrics import score
+from softgaze.models.base import Seq2Seq, Source
+from softgaze.search import SearchOptions
+from softgaze.search.beam import beam_search
+from softgaze.training.collate import collate
+from softgaze.training.loss import summed_loss
+from softgaze.training.preprocess import PreprocessedData
+
+Samples = tuple[tuple[str, str, str], ...]  # source, reference, translation
+
+BATCH_TOKENS = 4096  # small enough to fit wherever training fits
+HISTORY_WORDS = range(8, 15)  # source words of a sentence that fits a screen
+
+
+def validate(
+    model: Seq2Seq, data: PreprocessedData, settings: ValidationSettings, device: torch.device
+) -> tuple[dict[str, float], Samples]:
+    """Return loss, BLEU and chrF on the held-out pairs, and sample translations."""
+    pairs = data.dev_text[: settings.sentences]
+    with evaluating(model):
+        outputs = translate_greedy(model, data.tokenizers, [pair.source for pair in pairs], device)
+        loss = dev_loss(model, data.dev, device)
+    scores = score(outputs, [pair.target for pair in pairs], language=data.facts["languages"][1], ter=False)
+    samples = tuple((pair.source, pair.target, output) for pair, output in zip(pairs, outputs, strict=True))
+    return {"loss": loss, "bleu": scores.bleu, "chrf": scores.chrf}, samples[: settings.samples]
+
+
+@contextmanager
+def evaluating(model: Seq2Seq) -> Iterator[None]:
+    """Put the model into evaluation mode for the block."""
+    training = model.training
+    model.eval()
+    try:
+        yield
+    finally:
+        model.train(training)
+
+
+@torch.no_grad()
+def dev_loss(model: Seq2Seq, shards: Shards, device: torch.device) -> float:
+    """Return the loss per token without label smoothing; its exponential is the perplexity."""
+    longest = shards.lengths(np.arange(len(shards))).max(axis=1) + 1
+    total, tokens = 0.0, 0
+    for pairs in batch_by_length(longest, BATCH_TOKENS):
+        batch = collate(shards, Batch(pairs, 0), device)
+        total += float(summed_loss(model, batch, label_smoothing=0.0))
+        tokens += batch.num_tokens
+    return total / tokens
+
+
+def translate_greedy(model: Seq2Seq, tokenizers: Tokenizers, texts: Sequence[str], device: torch.device) -> list[str]:
+    """Return greedy translations of `texts`, in order."""
+    sources = [tokenizers.source.add_eos(items) for items in tokenizers.source.encode(texts)]
+    outputs = [""] * len(texts)
+    for indices in batch_by_length([len(source) for source in sources], BATCH_TOKENS):
+        batch = Source.of([sources[index] for index in indices], device)
+        hypotheses = beam_search(TorchDecoder(model, batch), SearchOptions(beam_size=1))
+        for index, [hypothesis] in zip(indices, hypotheses, strict=True):
+            outputs[index] = tokenizers.target.decode(hypothesis.tokens)
+    return outputs
+
+
+def metric_value(scores: dict[str, float], metric: str) -> float:
+    """Return the chosen metric such that higher is better; a value that is not finite is worse than any other.
+
+    Early BLEU is often 0.0 twice in a row: a thousandth of the loss breaks such ties.
+    """
+    value = -scores["loss"] if metric == "loss" else scores[metric] - scores["loss"] / 1000
+    return value if math.isfinite(value) else -math.inf
+
+
+class AttentionHistory:
+    """Appends the cross-attention of one held-out sentence at each validation to a file."""
+
+    def __init__(self, path: Path, tokenizers: Tokenizers, device: torch.device, pair: tuple[str, str]) -> None:
+        self.path, self.tokenizers, self.device = path, tokenizers, device
+        self.pair = TokenizedPair.of(*pair, tokenizers)
+
+    @classmethod
+    def for_run(cls, path: Path, data: PreprocessedData, device: torch.device) -> "AttentionHistory | None":
+        """Return the history of a readable held-out pair, or None if no pair has words on both sides."""
+        pair = choose_pair(data.dev_text)
+        return cls(path, data.tokenizers, device, pair) if pair else None
+
+    def truncate(self, step: int) -> int:
+        """Drop the snapshots after `step` and a line cut by a crash; return how many remain."""
+        lines = [line for line in history_lines(self.path) if json.loads(line)["step"] <= step]
+        write_bytes(self.path, b"".join(line + b"\n" for line in lines))
+        return len(lines)
+
+    def append(self, model: Seq2Seq, step: int, elapsed: float, scores: dict[str, float]) -> None:
+        """Append a snapshot of the model."""
+        with evaluating(model):
+            [text] = translate_greedy(model, self.tokenizers, [self.pair.source], self.device)
+            [recording] = record_attention(model, self.tokenizers, [self.pair])
+        # Without the self-attentions, which would triple the size.
+        recording = replace(recording, parts=tuple(PartAttention(part.cross) for part in recording.parts))
+        rounded = {name: round(value, 4) for name, value in scores.items()}
+        snapshot = Snapshot(step, round(elapsed / 60, 3), rounded, text, Attention(recording, View()))
+        with write_errors(self.path), open(self.path, "a", encoding="utf-8") as file:
+            file.write(snapshot.to_line() + "\n")
+
+
+def choose_pair(pairs: SentencePairs) -> tuple[str, str] | None:
+    """Return the first pair of a readable length, else the first usable pair."""
+    readable = (pair for pair in pairs if len(pair[0].split()) in HISTORY_WORDS and pair[1].strip())
+    return next(readable, None) or next(iter(sample_pairs(pairs, 1)), None)

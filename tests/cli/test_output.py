@@ -1,0 +1,71 @@
+"""Output helpers: files, progress, tables, JSON lines."""
+
+import io
+import json
+import os
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softgaze.cli._output import json_line, open_output, progress, table_text, time_text
+
+
+@given(st.recursive(st.text(), lambda values: st.lists(values) | st.dictionaries(st.text(), values)))
+def test_a_json_line_is_one_printable_line_with_the_same_meaning(record):
+    line = json_line(record)
+    assert len(line.splitlines()) == 1
+    assert not {"\x1b", "\x9b", "\u202e"} & set(line)
+    assert json.loads(line) == record
+
+
+def test_a_table_is_aligned_and_never_cut_in_a_pipe():
+    rows = [("a" * 300, "1"), ("[bold]b[/]", "1,000")]
+    header, *lines = table_text(rows, header=("name", "count"), numbers_from=1).splitlines()
+    assert header.startswith("name")
+    assert [line.split() for line in lines] == [list(row) for row in rows]
+    assert len({len(line) for line in (header, *lines)}) == 1
+    assert table_text([]) == ""
+
+
+def test_a_link_is_followed_and_a_device_not_replaced(tmp_path):
+    (tmp_path / "real").touch()
+    (tmp_path / "link").symlink_to(tmp_path / "real")
+    with open_output(tmp_path / "link") as file:
+        file.write(b"x")
+    assert (tmp_path / "link").is_symlink()
+    assert (tmp_path / "real").read_bytes() == b"x"
+    with open_output(Path(os.devnull)) as file:
+        file.write(b"x")
+    assert not Path(os.devnull).is_file()
+
+
+# --- progress
+
+
+class Terminal(io.StringIO):
+    def isatty(self) -> bool:
+        return True
+
+
+def test_progress_is_shown_on_a_terminal_only(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    with progress(10) as advance:
+        advance(5)
+    assert sys.stderr.getvalue() == ""
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    with progress(10, enabled=False) as advance:
+        advance(5)
+    assert sys.stderr.getvalue() == ""
+    with progress(2000) as advance:
+        advance(1500)
+    assert "1,500 lines" in sys.stderr.getvalue()
+    assert " left" in sys.stderr.getvalue()
+
+
+@given(done=st.integers(1, 10**7), rest=st.integers(1, 10**7), taken=st.floats(0.1, 10**5))
+def test_the_time_left_is_what_the_rest_takes_at_the_pace_so_far(done, rest, taken):
+    assert time_text(done, done + rest, taken) == f"{timedelta(seconds=round(taken / done * rest))} left"
+    assert time_text(done, done, taken) == time_text(done, None, taken) == f"{timedelta(seconds=round(taken))}"

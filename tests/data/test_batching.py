@@ -1,0 +1,88 @@
+"""Batches: a pure function of (seed, step), each pair once per epoch, within budget, with little padding."""
+
+from itertools import islice
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softgaze.data.batching import BatchSampler, batch_by_length, padding_share, permute
+from softgaze.data.shards import Shards, write_shards
+
+
+@pytest.fixture(scope="module")
+def shards(tmp_path_factory):
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 40, (3000, 2))
+    directory = tmp_path_factory.mktemp("batches") / "new"
+    write_shards(directory, (([5] * int(a), [6] * int(b)) for a, b in sizes), 100)
+    return Shards(directory)
+
+
+@given(count=st.integers(1, 500), key=st.integers(0, 2**63))
+def test_the_order_is_a_permutation(count, key):
+    assert sorted(permute(np.arange(count), count, key)) == list(range(count))
+
+
+def test_the_order_is_well_mixed():
+    order = permute(np.arange(10_000), 10_000, 3)
+    assert abs(np.corrcoef(order, np.arange(10_000))[0, 1]) < 0.05
+    assert abs(np.corrcoef(order[1:], order[:-1])[0, 1]) < 0.05
+
+
+@pytest.mark.parametrize("step", [0, 1, 7, 40, 100, 250])
+def test_batch_n_is_the_same_wherever_one_starts(shards, step):
+    batches = BatchSampler(shards, 400, seed=1)
+    whole = list(islice(batches.batches_from(0), step + 3))
+    for straight, resumed in zip(whole[step:], batches.batches_from(step), strict=False):
+        assert straight.pairs.tolist() == resumed.pairs.tolist()
+        assert straight.epoch == resumed.epoch
+
+
+def test_every_pair_comes_once_an_epoch_in_another_order_each_time(shards):
+    batches = BatchSampler(shards, 400, seed=1)
+    epochs: dict[int, list[int]] = {0: [], 1: []}
+    for batch in batches.batches_from(0):
+        if batch.epoch > 1:
+            break
+        epochs[batch.epoch] += batch.pairs.tolist()
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(len(shards)))
+    assert epochs[0] != epochs[1]
+
+
+def test_another_seed_is_another_order(shards):
+    first, second = (next(BatchSampler(shards, 400, seed).batches_from(0)).pairs.tolist() for seed in (1, 2))
+    assert first != second
+
+
+def test_batches_keep_their_budget(shards):
+    for batch in islice(BatchSampler(shards, 400, seed=1).batches_from(0), 200):
+        assert len(batch.pairs) * shards.lengths(batch.pairs).max() <= 400
+
+
+@given(lengths=st.lists(st.integers(0, 50)), tokens=st.integers(1, 100), shortest=st.integers(0, 10))
+def test_batches_by_length_cover_every_sequence_once_and_keep_the_budget(lengths, tokens, shortest):
+    batches = [batch.tolist() for batch in batch_by_length(lengths, tokens, shortest)]
+    order = [index for batch in batches for index in batch]
+    assert order == sorted(range(len(lengths)), key=lambda index: lengths[index])
+    for batch in batches:
+        longest = max(shortest, *(lengths[index] for index in batch), 0)
+        assert len(batch) == 1 or len(batch) * longest <= tokens
+
+
+def test_sorting_saves_padding(shards):
+    sorted_batches = [batch.pairs for batch in islice(BatchSampler(shards, 400, seed=1).batches_from(0), 150)]
+    unsorted = np.array_split(np.arange(len(shards)), 150)
+    assert padding_share(shards, sorted_batches) < 0.75 * padding_share(shards, unsorted)
+
+
+def test_pictures_of_one_size_are_not_sorted_by_their_captions(tmp_path):
+    sizes = np.random.default_rng(0).integers(1, 16, 640)
+    write_shards(tmp_path / "new", (([5] * 16, [6] * int(size)) for size in sizes), 100)
+    pictures = Shards(tmp_path / "new")
+    means = [
+        pictures.lengths(batch.pairs)[:, 1].mean()
+        for batch in islice(BatchSampler(pictures, 512, 1).batches_from(0), 20)
+    ]
+    assert np.std(means) < 2 * sizes.std() / 32**0.5

@@ -1,0 +1,137 @@
+import unicodedata
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from bundles import lines, tokenizer
+from softgaze.data.tokenizer import MAX_VOCABULARY, Tokenizer, normalise, suggested_size, train_tokenizer
+from softgaze.errors import DataError
+from softgaze.special_tokens import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
+
+MARK = "\u2581"
+quick = settings(max_examples=200, deadline=None)
+
+
+def there_and_back(text: str) -> str:
+    [ids] = tokenizer().encode([text])
+    return tokenizer().decode(ids)
+
+
+@quick
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"], exclude_characters=MARK), max_size=60))
+@example("한국어 문장이에요. 뷁!")
+@example("👨‍👩‍👧 🏳️‍🌈 ☺️")
+@example("</s><s><unk><pad>")
+@example("e\u0301 i\u0307\u0323")
+@example("\u1112\u1161\u11ab\u1100\u1173\u11af")
+@example("<0x41> \x00 \ufeff\u200b")
+def test_text_comes_back_as_it_went_in_up_to_normalisation(text):
+    assert there_and_back(text) == normalise(text)
+
+
+@quick
+@given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60))
+def test_no_typed_text_becomes_a_special_token(text):
+    [ids] = tokenizer().encode([text])
+    assert not set(ids) & set(SPECIAL_TOKENS)
+    assert all(0 <= number < len(tokenizer()) for number in ids)
+
+
+@pytest.mark.parametrize("name", ["</s>", "<s>", "<unk>", "<pad>", "<0x0A>", "a </s> b", "</s></s>"])
+def test_the_names_of_special_tokens_are_ordinary_text(name):
+    [ids] = tokenizer().encode([name])
+    assert len(ids) > 1
+    assert not set(ids) & set(SPECIAL_TOKENS)
+    assert tokenizer().decode(ids) == name
+
+
+def test_a_literal_space_mark_comes_back_as_a_space():
+    assert there_and_back(f"dog{MARK}cat") == "dog cat"
+
+
+def test_decomposed_hangul_equals_composed():
+    composed, decomposed = "한글", unicodedata.normalize("NFD", "한글")
+    assert composed != decomposed
+    assert tokenizer().encode([composed]) == tokenizer().encode([decomposed])
+
+
+def test_special_ids_have_no_text():
+    [ids] = tokenizer().encode(["the dog"])
+    assert tokenizer().decode([BOS, *ids, EOS, PAD, UNK]) == "the dog"
+    assert tokenizer().decode([]) == ""
+
+
+@pytest.mark.parametrize("text", ["", " ", "\n\t", "\u2028\u3000"])
+def test_empty_text_has_no_ids(text):
+    assert tokenizer().encode([text]) == [[]]
+
+
+def test_texts_are_encoded_one_by_one():
+    texts = [*lines("en", 5), "", *lines("ko", 5)]
+    assert tokenizer().encode(texts) == [tokenizer().encode([text])[0] for text in texts]
+    assert tokenizer().encode([]) == []
+
+
+def test_pieces_spell_the_text():
+    [ids] = tokenizer().encode(["the dog runs."])
+    assert "".join(tokenizer().pieces(ids)).replace(MARK, " ").strip() == "the dog runs."
+
+
+@given(st.text(max_size=40))
+def test_normalising_twice_changes_nothing(text):
+    assert normalise(normalise(text)) == normalise(text)
+
+
+# --- learning
+
+
+def test_the_same_text_gives_the_same_vocabulary():
+    assert train_tokenizer(lines("en")).model == train_tokenizer(lines("en")).model
+
+
+def test_a_saved_model_is_the_same_tokenizer(tmp_path):
+    (tmp_path / "m").write_bytes(tokenizer().model)
+    loaded = Tokenizer.load(tmp_path / "m")
+    assert loaded.encode(lines("ko")) == tokenizer().encode(lines("ko"))
+    assert len(loaded) == len(tokenizer())
+
+
+def test_text_with_the_space_mark_can_be_trained_on():
+    learnt = train_tokenizer([f"the{MARK}dog", "the cat", MARK, f" {MARK} "] * 5)
+    assert learnt.decode(learnt.encode(["the dog"])[0]) == "the dog"
+
+
+def test_a_single_letter_can_be_trained_on():
+    learnt = train_tokenizer(["a"])
+    assert learnt.decode(learnt.encode(["한 a 👍"])[0]) == "한 a 👍"
+
+
+@pytest.mark.parametrize("text", [[], [""], [" ", "\n"]])
+def test_empty_text_is_an_error(text):
+    with pytest.raises(DataError, match="no text to train a tokenizer on"):
+        train_tokenizer(text)
+
+
+def test_a_size_too_small_is_raised_to_what_the_characters_need():
+    assert len(train_tokenizer(lines("ko"), size=10)) > 256
+
+
+def test_the_suggested_size_grows_with_the_text_up_to_a_limit():
+    words = [f"word{number}" for number in range(200_000)]
+    sizes = [suggested_size([" ".join(words[:count])] * 2) for count in (100, 2_000, 20_000, 200_000)]
+    assert sizes == sorted(sizes)
+    assert sizes[-1] == MAX_VOCABULARY
+
+
+def test_a_model_with_other_special_tokens_is_rejected(tmp_path):
+    import io
+
+    import sentencepiece
+
+    written = io.BytesIO()
+    sentencepiece.SentencePieceTrainer.train(
+        sentence_iterator=iter(lines("en")), model_writer=written, vocab_size=40, minloglevel=2, hard_vocab_limit=False
+    )
+    with pytest.raises(DataError, match="expected special tokens"):
+        Tokenizer(written.getvalue())

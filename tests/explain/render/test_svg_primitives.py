@@ -1,0 +1,133 @@
+"""Any text makes valid SVG and survives; colours have contrast and can be distinguished."""
+
+import math
+import re
+from itertools import combinations, pairwise
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from softgaze.explain.render.html import asset
+from softgaze.explain.render.svg_primitives import (
+    BLACK,
+    FAINT,
+    GOLD,
+    HUE,
+    INK,
+    LINE,
+    SERIES,
+    WHITE,
+    contrast,
+    element,
+    format_number,
+    ink_on,
+    luminance,
+    shade,
+    svg_document,
+    text,
+    ticks,
+)
+from softgaze.explain.render.text_layout import clean, isolate
+
+SVG = "{http://www.w3.org/2000/svg}"
+any_text = st.text(st.characters(exclude_categories=()))
+
+
+@given(words=any_text)
+def test_any_text_survives(words):
+    assert (ElementTree.fromstring(text(1, 2, words)).text or "") == clean(isolate(words))
+
+
+@given(words=any_text)
+def test_any_title_survives(words):
+    drawing = ElementTree.fromstring(svg_document(10, 20, "", title=words, description=words))
+    assert drawing.findtext(f"{SVG}title") == clean(words)
+    assert drawing.findtext(f"{SVG}desc", "") == clean(words)
+    assert drawing.get("viewBox") == "0 0 10 20"
+
+
+@given(value=st.text(st.characters(min_codepoint=32, max_codepoint=126)))
+def test_attributes_are_quoted(value):
+    assert ElementTree.fromstring(element("a", stroke_width=value)).get("stroke-width") == value
+
+
+def test_numbers_are_short():
+    assert [format_number(number) for number in (1, 1.0, 1.25, 0.333, 12.96)] == ["1", "1", "1.2", "0.3", "13"]
+
+
+@given(end=st.floats(1e-3, 1e6))
+def test_ticks_are_few_even_and_reach_the_end(end):
+    values = ticks(end)
+    assert values[0] == 0
+    assert values[-1] >= end * (1 - 1e-6)
+    assert values[-2] < end
+    assert 2 <= len(values) <= 7
+
+
+def test_ticks_of_zero_end_at_one():
+    assert ticks(0.0)[-1] == 1.0
+
+
+# --- colours
+
+STEPS = [step / 100 for step in range(101)]
+
+
+def test_luminance_falls_with_weight():
+    assert all(luminance(shade(one)) > luminance(shade(other)) for one, other in pairwise(STEPS))
+    assert shade(0) == WHITE
+
+
+def test_numbers_have_contrast_on_every_shade():
+    assert min(contrast(ink_on(step), shade(step)) for step in STEPS) >= 4.5
+
+
+def test_contrast_of_black_and_white():
+    assert contrast(BLACK, WHITE) == contrast(WHITE, BLACK) == 21
+    assert contrast(GOLD, GOLD) == 1
+
+
+def test_figures_have_the_colours_of_the_pages():
+    light = asset("style.css").split("@media")[0]
+    assert f"--hue: {' '.join(map(str, HUE))};" in light
+    for name, colour in (("ink", INK), ("faint", FAINT), ("line", LINE), ("gold", GOLD)):
+        assert f"--{name}: {colour};" in light
+
+
+# Linear RGB of colour-blind vision (Machado, Oliveira & Fernandes 2009).
+VISION = {
+    "normal": np.eye(3),
+    "protanopia": [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
+    "deuteranopia": [[0.367322, 0.860646, -0.227968], [0.280085, 0.672501, 0.047413], [-0.01182, 0.04294, 0.968881]],
+    "tritanopia": [[1.255528, -0.076749, -0.178779], [-0.078411, 0.930809, 0.147602], [0.004733, 0.691367, 0.3039]],
+}
+TO_XYZ = [[0.4339, 0.3762, 0.1899], [0.2126, 0.7152, 0.0722], [0.0177, 0.1095, 0.8728]]  # white is (1, 1, 1)
+
+
+def to_cielab(colour, vision):
+    """CIELAB, where a distance of 1 is about the smallest visible difference."""
+    channels = np.array([int(colour[start : start + 2], 16) / 255 for start in (1, 3, 5)])
+    linear = np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+    x, y, z = np.cbrt(TO_XYZ @ (VISION[vision] @ linear).clip(0, 1))
+    return 116 * y - 16, 500 * (x - y), 200 * (y - z)
+
+
+def dark_series():
+    return re.findall(r"--series: (#\w+);", asset("evaluation.css"))
+
+
+@pytest.mark.parametrize("vision", VISION)
+def test_series_colours_can_be_distinguished(vision):
+    for colours in (SERIES, dark_series()):
+        distances = [math.dist(to_cielab(a, vision), to_cielab(b, vision)) for a, b in combinations(colours, 2)]
+        assert min(distances) > 20
+
+
+def test_series_names_have_contrast_on_light_and_dark():
+    dark = re.search(r"--paper: (#\w+);", asset("style.css").split("@media")[1])[1]
+    assert min(contrast(colour, WHITE) for colour in SERIES) >= 4.5
+    assert min(contrast(colour, dark) for colour in dark_series()) >= 4.5
+    assert len(dark_series()) == len(SERIES)

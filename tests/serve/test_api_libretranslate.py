@@ -1,0 +1,155 @@
+"""The official LibreTranslate client against our server, and other behaviour that its clients rely on."""
+
+from urllib.parse import urlencode
+
+import pytest
+from libretranslatepy import LibreTranslateAPI
+
+from serve.html_checks import check_same_tags
+from softgaze.data.tokenizer import normalise
+
+ENGLISH, KOREAN = "The small dog sees a tree.", "작은 고양이 자요."
+
+
+@pytest.fixture(scope="module")
+def client(server):
+    return LibreTranslateAPI(server.url)
+
+
+def test_client_translate(client, tiny):
+    assert client.translate(ENGLISH, "en", "ko") == tiny.translate(ENGLISH).text
+
+
+def test_client_detect(client):
+    assert client.detect(ENGLISH)[0] == {"language": "en", "confidence": pytest.approx(100, abs=1)}
+    assert client.detect(KOREAN)[0]["language"] == "ko"
+
+
+def test_client_languages_which_sends_a_body_with_get(client):
+    assert client.languages() == [
+        {"code": "en", "name": "English", "targets": ["ko"]},
+        {"code": "ko", "name": "Korean", "targets": ["en"]},
+    ]
+
+
+ENCODINGS = {
+    "json": lambda server, fields: server.post("/translate", fields),
+    "form": lambda server, fields: server.form("/translate", fields),
+    "query": lambda server, fields: server.request("POST", "/translate?" + urlencode(fields)),
+    "multipart": lambda server, fields: server.upload("/translate", ("none", "x.txt", b""), **fields),
+}
+
+
+@pytest.mark.parametrize("encoding", ENCODINGS)
+def test_every_request_encoding(server, tiny, encoding):
+    response = ENCODINGS[encoding](server, {"q": ENGLISH, "source": "en", "target": "ko"})
+    assert (response.status, response.json) == (200, {"translatedText": tiny.translate(ENGLISH).text})
+
+
+def test_detected_language_and_alternatives_only_on_request(server):
+    result = server.post("/translate", {"q": ENGLISH, "source": "auto", "target": "ko", "alternatives": 3}).json
+    assert set(result) == {"translatedText", "detectedLanguage", "alternatives"}
+    assert result["detectedLanguage"]["language"] == "en"
+    assert 1 <= len(result["alternatives"]) <= 3
+    assert result["translatedText"] not in result["alternatives"]
+
+
+def test_lists(server, tiny):
+    texts = [ENGLISH, "", "old man\n\n red tree", "the"]
+    result = server.post("/translate", {"q": texts, "source": "auto", "target": "ko", "alternatives": 1}).json
+    translated = result["translatedText"]
+    for index in (0, 3):
+        assert normalise(translated[index]) == tiny.translate(texts[index]).text
+    assert translated[1] == ""
+    assert translated[2].count("\n") == 2
+    assert [each["language"] for each in result["detectedLanguage"]] == ["en"] * 4
+    assert [len(each) for each in result["alternatives"]] == [1, 0, 1, 1]
+
+
+def test_html_keeps_tags_and_escapes(server):
+    page = '<p class="a">The <b>dog</b> &amp; a <a href="?a=1&amp;b=2">cat</a></p><script>1 < 2</script>'
+    result = server.post("/translate", {"q": page, "source": "en", "target": "ko", "format": "html"}).json
+    check_same_tags(page.replace("1 < 2", ""), result["translatedText"].replace("1 < 2", ""))
+    assert "<script>1 < 2</script>" in result["translatedText"]
+
+
+def test_text_in_the_target_language_is_unchanged(server):
+    result = server.post("/translate", {"q": KOREAN, "source": "auto", "target": "ko"}).json
+    assert result["translatedText"] == KOREAN
+
+
+ERRORS = {  # LibreTranslate's own messages are compared in full: clients test for them
+    "no q": ({"source": "en", "target": "ko"}, "Invalid request: missing q parameter"),
+    "empty q": ({"q": "", "source": "en", "target": "ko"}, "Invalid request: missing q parameter"),
+    "no texts": ({"q": [], "source": "en", "target": "ko"}, "Invalid request: missing q parameter"),
+    "no source": ({"q": "a", "target": "ko"}, "Invalid request: missing source parameter"),
+    "no target": ({"q": "a", "source": "en"}, "Invalid request: missing target parameter"),
+    "unknown source": ({"q": "a", "source": "zz", "target": "ko"}, "zz is not supported"),
+    "unknown target": ({"q": "a", "source": "en", "target": "zz"}, "zz is not supported"),
+    "unknown format": ({"q": "a", "source": "en", "target": "ko", "format": "pdf"}, "pdf format is not supported"),
+    "long text": (
+        {"q": "a" * 10_001, "source": "en", "target": "ko"},
+        "Invalid request: request (10001) exceeds text limit (10000)",
+    ),
+    "many texts": ({"q": ["a"] * 129, "source": "en", "target": "ko"}, "Invalid request: 129 texts"),
+    "alternatives": ({"q": "a", "source": "en", "target": "ko", "alternatives": 11}, "Invalid request: num_hypotheses"),
+    "number as q": ({"q": 1, "source": "en", "target": "ko"}, "Invalid request: q: "),
+}
+
+
+@pytest.mark.parametrize(("fields", "error"), ERRORS.values(), ids=ERRORS)
+def test_error_messages(server, fields, error):
+    response = server.post("/translate", fields)
+    assert response.status == 400
+    assert response.error.startswith(error)
+
+
+def test_wrong_method(server):
+    assert server.get("/translate").status == 405
+    assert server.get("/translate").error
+
+
+def test_country_codes_are_ignored(server):
+    assert server.post("/translate", {"q": "a", "source": "en-US", "target": "KO_kr"}).status == 200
+
+
+def test_frontend_settings(server):
+    settings = server.get("/frontend/settings").json
+    assert settings["charLimit"] == 10_000
+    assert settings["keyRequired"] is False
+    assert settings["supportedFilesFormat"] == [".txt"]
+
+
+# --- files ------------------------------------------------------------------------------------------------------
+
+
+def test_file_is_translated_line_by_line(server, tiny):
+    lines = [ENGLISH, "", "  a cat", *(["old man"] * 150)]
+    content = ("\ufeff" + "\r\n".join(lines)).encode()
+    response = server.upload("/translate_file", ("file", "../../etc/name.txt", content), source="en", target="ko")
+    url = response.json["translatedFileUrl"]
+    assert url.startswith(f"{server.url}/download_file/")
+    assert "name" not in url
+    download = server.get(url.removeprefix(server.url))
+    assert download.headers["content-disposition"] == 'attachment; filename="translated.txt"'
+    translated = download.body.decode().split("\r\n")
+    assert [line.strip() for line in translated] == [tiny.translate(line).text for line in lines]
+
+
+BAD_FILES = {
+    "format": (("file", "a.docx", b"a"), "Invalid request: file format not supported"),
+    "empty": (("file", "a.txt", b""), "Invalid request: empty file"),
+    "not UTF-8": (("file", "a.txt", b"ab\xff"), "Invalid request: the file is not UTF-8 at byte 3"),
+    "no file": (("other", "a.txt", b"a"), "Invalid request: missing file parameter"),
+}
+
+
+@pytest.mark.parametrize(("file", "error"), BAD_FILES.values(), ids=BAD_FILES)
+def test_bad_files(server, file, error):
+    response = server.upload("/translate_file", file, source="en", target="ko")
+    assert (response.status, response.error) == (400, error)
+
+
+@pytest.mark.parametrize("name", ["no.txt", "..%2F..%2Fetc%2Fpasswd", "%2e%2e/x", "a" * 32 + ".txt"])
+def test_no_other_file_can_be_downloaded(server, name):
+    assert server.get(f"/download_file/{name}").status == 404

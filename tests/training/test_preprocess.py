@@ -1,0 +1,192 @@
+"""Preprocessing: done once, completely or not at all, and no pair is on both sides of the split."""
+
+from itertools import islice, product
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from corpora import DICTIONARY, corpus, small, write_corpus
+from softgaze.atomic_io import TEMPORARY
+from softgaze.config import DataSettings
+from softgaze.data.corpus import Corpus
+from softgaze.errors import DataError, SoftgazeError, UsageError
+from softgaze.training import preprocess as preprocess_module
+from softgaze.training.preprocess import choose_held_out, preprocess
+from softgaze.training.train import train
+
+
+@pytest.fixture
+def text(tmp_path):
+    return corpus(tmp_path)
+
+
+def encode(directory, text, dev=None, seed=1, tokenizers=None, **settings):
+    return preprocess(directory, text, dev, DataSettings(**settings), seed, tokenizers)
+
+
+def different(directory, pairs=60, name="unique"):
+    """Return a corpus whose pairs all differ."""
+    words = [" ".join(row) for row in islice(product(DICTIONARY, repeat=3), pairs)]
+    source, target = directory / f"{name}.en", directory / f"{name}.de"
+    source.write_text("".join(f"{row}.\n" for row in words))
+    target.write_text("".join(f"{row}!\n" for row in words))
+    return Corpus.of([(source, target)])
+
+
+def decoded(data, shards):
+    tokenizers = data.tokenizers.source, data.tokenizers.target
+    rows = (shards[index] for index in range(len(shards)))
+    return [tuple(each.decode(ids.tolist()) for each, ids in zip(tokenizers, row, strict=True)) for row in rows]
+
+
+def files(directory):
+    return {path.relative_to(directory): path.read_bytes() for path in directory.rglob("*") if path.is_file()}
+
+
+# --- the split --------------------------------------------------------------------------------------------------
+
+
+def test_held_out_pairs_are_never_in_training(tmp_path):
+    pairs = different(tmp_path)
+    data = encode(tmp_path / "encoded", pairs, held_out=5)
+    trained, held = decoded(data, data.train), decoded(data, data.dev)
+    assert len(held) == 5
+    assert sorted(trained + held) == sorted(map(tuple, pairs))
+    assert not {*trained} & {*held}
+    assert [*map(tuple, data.dev_text)] == held
+
+
+def test_with_dev_files_all_pairs_are_trained_on(tmp_path):
+    pairs, dev = different(tmp_path), different(tmp_path, 7, "dev")
+    data = encode(tmp_path / "encoded", pairs, dev)
+    assert decoded(data, data.train) == [*map(tuple, pairs)]
+    assert decoded(data, data.dev) == [*map(tuple, data.dev_text)] == [*map(tuple, dev)]
+    assert (data.facts["pairs"], data.facts["dev_pairs"]) == (60, 7)
+
+
+@given(count=st.integers(2, 5000), wanted=st.integers(1, 2000), seed=st.integers(0, 9))
+def test_at_most_a_tenth_is_held_out_and_at_least_one(count, wanted, seed):
+    held = choose_held_out(count, wanted, seed)
+    assert len(held) == max(1, min(wanted, count // 10))
+    assert all(0 <= index < count for index in held)
+
+
+def test_empty_and_too_long_pairs_are_left_out_and_counted(tmp_path):
+    (tmp_path / "a.en").write_text("dog\n" * 20 + "\n" + "dog " * 50 + "\ndog\n")
+    (tmp_path / "a.de").write_text("hund\n" * 20 + "hund\nhund\n" + "hund " * 50 + "\n")
+    dev = different(tmp_path, 3, "dev")
+    data = encode(tmp_path / "encoded", Corpus.of([(tmp_path / "a.en", tmp_path / "a.de")]), dev, max_length=30)
+    assert (data.facts["pairs"], data.facts["left_out"], data.facts["dev_pairs"]) == (20, 3, 3)
+    assert {*decoded(data, data.train)} == {("dog", "hund")}
+
+
+# --- once -------------------------------------------------------------------------------------------------------
+
+
+def test_text_is_encoded_once(tmp_path, text, monkeypatch):
+    encode(tmp_path / "encoded", text)
+    before = files(tmp_path / "encoded")
+    for name in ("write_shards", "train_tokenizer"):
+        monkeypatch.delattr(preprocess_module, name)
+    data = encode(tmp_path / "encoded", text)
+    assert files(tmp_path / "encoded") == before
+    assert data.facts["pairs"] + data.facts["dev_pairs"] == 60
+
+
+def test_file_names_do_not_matter(tmp_path, text):
+    encode(tmp_path / "encoded", text)
+    moved = [path.rename(path.with_stem("moved")) for path in text.paths]
+    encode(tmp_path / "encoded", Corpus.of([tuple(moved)]))
+
+
+def test_settings_with_earlier_names_are_read(tmp_path, text):
+    encode(tmp_path / "encoded", text)
+    facts = tmp_path / "encoded" / "facts.json"
+    facts.write_text(facts.read_text().replace('"image_size"', '"side"'))
+    encode(tmp_path / "encoded", text)
+
+
+@pytest.mark.parametrize("side", ["train", "dev"])
+def test_changed_text_is_an_error(tmp_path, side):
+    pairs, dev = corpus(tmp_path), corpus(tmp_path, name="dev", pairs=5)
+    encode(tmp_path / "encoded", pairs, dev)
+    path = tmp_path / f"{side}.de"
+    path.write_text(path.read_text().replace("hund", "wolf"))
+    with pytest.raises(DataError, match=f"--{side} files"):
+        encode(tmp_path / "encoded", pairs, dev)
+
+
+def test_a_run_does_not_resume_with_other_text(tmp_path, text):
+    train(small(budget={"steps": 1}), text, None, tmp_path / "run")
+    write_corpus(tmp_path, seed=1)
+    with pytest.raises(DataError, match="--train files"):
+        train(small(budget={"steps": 2}), text, None, tmp_path / "run")
+
+
+@pytest.mark.parametrize(("changed", "shown"), [({"max_length": 99}, "max_length: 256 → 99"), ({"seed": 2}, "seed")])
+def test_changed_settings_are_an_error(tmp_path, text, changed, shown):
+    encode(tmp_path / "encoded", text)
+    with pytest.raises(SoftgazeError, match=shown):
+        encode(tmp_path / "encoded", text, **changed)
+
+
+def test_the_seed_only_selects_the_held_out_pairs(tmp_path, text):
+    dev = corpus(tmp_path, name="dev", pairs=5)
+    encode(tmp_path / "encoded", text, dev, seed=1)
+    encode(tmp_path / "encoded", text, dev, seed=2)
+
+
+# --- completely or not at all ---------------------------------------------------------------------------------------
+
+
+def die(*arguments):
+    raise KeyboardInterrupt
+
+
+@pytest.mark.parametrize("where", ["train_tokenizer", "write_shards", "check_not_empty", "train_detector"])
+def test_an_interruption_leaves_nothing_incomplete(tmp_path, text, monkeypatch, where):
+    encode(tmp_path / "straight", text)
+    with monkeypatch.context() as patch:
+        patch.setattr(preprocess_module, where, die)
+        with pytest.raises(KeyboardInterrupt):
+            encode(tmp_path / "encoded", text)
+    assert not (tmp_path / "encoded").exists()
+    encode(tmp_path / "encoded", text)
+    assert files(tmp_path / "encoded") == files(tmp_path / "straight")
+    assert not [*tmp_path.glob(f"{TEMPORARY}*")]
+
+
+# --- vocabularies and languages ---------------------------------------------------------------------------------
+
+
+def test_one_vocabulary_or_two(tmp_path, text):
+    one, two = encode(tmp_path / "one", text), encode(tmp_path / "two", text, joint=False)
+    assert one.tokenizers.joint
+    assert not two.tokenizers.joint
+    assert one.facts["vocabulary"][0] == one.facts["vocabulary"][1]
+
+
+def test_given_tokenizers_are_used(tmp_path, text):
+    first = encode(tmp_path / "first", text)
+    second = encode(tmp_path / "second", different(tmp_path), tokenizers=first.tokenizers)
+    assert second.tokenizers.files() == first.tokenizers.files()
+
+
+def test_languages_come_from_the_settings_or_the_endings(tmp_path, text):
+    data = encode(tmp_path / "encoded", text, target_language="gsw")
+    assert data.facts["languages"] == ["en", "gsw"]
+    with pytest.raises(UsageError, match="both sides have the language 'en'"):
+        encode(tmp_path / "other", text, target_language="en")
+
+
+@pytest.mark.parametrize("lines", [("\n\n\n", "x\ny\nz\n"), ("x\n", "y\n")])
+def test_text_without_pairs_is_an_error(tmp_path, lines):
+    paths: list[Path] = [tmp_path / "a.en", tmp_path / "a.de"]
+    for path, content in zip(paths, lines, strict=True):
+        path.write_text(content)
+    with pytest.raises(DataError, match="there are no pairs") as caught:
+        encode(tmp_path / "encoded", Corpus.of([tuple(paths)]))
+    assert "\n" not in str(caught.value)
+    assert not (tmp_path / "encoded").exists()
