@@ -1,9 +1,9 @@
-"""Run the chapters of the guide: every block of code in order, all chapters in one directory, as a reader would.
+"""Run every code block of the guide in order, all chapters in one directory.
 
-    python -m docs.chapters        # also makes the figures of docs/guide/figures again
+    python -m docs.chapters        # also redraws docs/guide/figures
 
-A `python` block goes on where the one before stopped; a `bash` block holds commands of softgaze; a `yaml` block is a
-file whose name stands in its first line; an `output` block is what the block before it printed.
+The `python` blocks of a chapter share their names; a `bash` block contains softgaze commands; a `yaml` block is a file
+whose first line is its name; an `output` block is the output of the block before it.
 """
 
 import re
@@ -24,22 +24,22 @@ from softgaze.cli import app
 GUIDE = Path(__file__).parent / "guide"
 FENCED = re.compile(r"^```(\w+)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 MEASURED = re.compile(r"≈ *(-?[\d.]+(?: %)?)")  # differs from one machine to the next
-POINTS, SHARE = 25, 0.3  # how far: so many of a hundred, or of any other number such a share
+MAX_POINTS, MAX_RATIO = 25, 0.3  # tolerance of measured numbers: percentage points, or relative
 
 
 class Block(NamedTuple):
-    """A piece of code, and what a chapter says that it prints."""
+    """A code block and the output that the chapter shows for it."""
 
     kind: str  # python, bash or yaml
     text: str
-    line: int  # of the chapter where the text begins, counted from 0
+    line: int  # where the text begins in the chapter, counted from 0
     output: str | None
 
     def run(self, chapter: Path, names: dict[str, Any]) -> str:
-        """What it printed; run where the caller stands, in these names."""
+        """Run the block in the current directory and return its output."""
         with redirect_stdout(StringIO()) as printed, redirect_stderr(StringIO()):
             if self.kind == "python":
-                # Empty lines before it, so that an error names the line of the chapter.
+                # The empty lines make the line numbers of errors those of the chapter.
                 exec(compile("\n" * self.line + self.text, str(chapter), "exec"), names)
             elif self.kind == "yaml":
                 Path(self.text.partition("\n")[0].removeprefix("# ")).write_text(self.text, encoding="utf-8")
@@ -50,7 +50,7 @@ class Block(NamedTuple):
 
 
 class Ran(NamedTuple):
-    """A block, and what it printed."""
+    """A block that was run, and its output."""
 
     chapter: Path
     block: Block
@@ -58,38 +58,37 @@ class Ran(NamedTuple):
 
     @property
     def is_as_shown(self) -> bool:
-        """Whether the chapter says the truth."""
         return self.block.output is None or agree(self.block.output, self.printed)
 
 
 def chapters(directory: Path = GUIDE) -> list[Path]:
-    """In the order of reading."""
+    """Return the chapters in order."""
     return sorted(directory.glob("[0-9][0-9]-*.md"))
 
 
 def blocks(text: str) -> Iterator[Block]:
-    """The code of a chapter; formulas and shapes, which are `text`, are nobody's to run."""
-    found = [each for each in FENCED.finditer(text) if each[1] != "text"]
-    for block, after in zip(found, [*found, None][1:], strict=True):
+    """Yield the code blocks of a chapter; `text` blocks hold formulas and shapes."""
+    matches = [match for match in FENCED.finditer(text) if match[1] != "text"]
+    for block, following in zip(matches, [*matches, None][1:], strict=True):
         if block[1] != "output":
-            output = after[2] if after is not None and after[1] == "output" else None
+            output = following[2] if following is not None and following[1] == "output" else None
             yield Block(block[1], block[2], text.count("\n", 0, block.start(2)), output)
 
 
 def commands(text: str) -> Iterator[list[str]]:
-    """The arguments of each command of softgaze, lines that end in a backslash joined."""
+    """Yield the arguments of each softgaze command; a backslash continues a line."""
     for line in text.replace("\\\n", " ").splitlines():
         program, *arguments = shlex.split(line, comments=True) or [""]
         if program == "softgaze":
             yield arguments
         elif program:
-            raise ValueError(f"a bash block of the guide holds commands of softgaze, not {line!r}")
+            raise ValueError(f"expected a softgaze command in a bash block of the guide, got {line!r}")
 
 
 def run(paths: Sequence[Path], directory: Path) -> Iterator[Ran]:
-    """Run chapters in order in a directory, where they leave their models and figures."""
+    """Run chapters in order; their models and figures are written to `directory`."""
     (directory / "figures").mkdir(exist_ok=True)
-    torch.set_num_threads(1)  # a second one costs more than it gives here
+    torch.set_num_threads(1)  # these models are too small for two
     for chapter in paths:
         names: dict[str, Any] = {"__name__": "__main__"}
         for block in blocks(chapter.read_text(encoding="utf-8")):
@@ -98,31 +97,28 @@ def run(paths: Sequence[Path], directory: Path) -> Iterator[Ran]:
 
 
 def agree(shown: str, printed: str) -> bool:
-    """Whether two outputs are the same; a number after ≈ was measured, and is only near."""
-    one, other = (MEASURED.split(each.strip()) for each in (shown, printed))
-    if one[::2] != other[::2]:
-        return False
-    return all(map(near, one[1::2], other[1::2]))
+    """Whether two outputs are equal; numbers after ≈ are measured and need only be close."""
+    first, second = (MEASURED.split(text.strip()) for text in (shown, printed))
+    return first[::2] == second[::2] and all(map(is_close, first[1::2], second[1::2]))
 
 
-def near(shown: str, printed: str) -> bool:
-    """Whether two measured numbers may be those of two machines."""
-    first, second = (float(each.removesuffix(" %")) for each in (shown, printed))
-    apart = POINTS if shown.endswith("%") else SHARE * max(abs(first), abs(second))
-    return shown.endswith("%") == printed.endswith("%") and abs(first - second) <= apart
+def is_close(shown: str, printed: str) -> bool:
+    first, second = (float(text.removesuffix(" %")) for text in (shown, printed))
+    tolerance = MAX_POINTS if shown.endswith("%") else MAX_RATIO * max(abs(first), abs(second))
+    return shown.endswith("%") == printed.endswith("%") and abs(first - second) <= tolerance
 
 
 def main() -> int:
-    """Run everything, make the figures again, and name what is no longer as the text shows it."""
-    wrong = 0
+    """Run all chapters, redraw the figures, and print each output that differs from the text."""
+    differences = 0
     with TemporaryDirectory() as directory:
         for ran in run(chapters(), Path(directory)):
             if not ran.is_as_shown:
-                wrong += 1
-                print(f"{ran.chapter}:{ran.block.line + 1}: prints\n{ran.printed}and not\n{ran.block.output}")
+                differences += 1
+                print(f"{ran.chapter}:{ran.block.line + 1}: prints\n{ran.printed}expected\n{ran.block.output}")
         for figure in sorted(Path(directory, "figures").iterdir()):
             shutil.copy(figure, GUIDE / "figures")
-    return min(wrong, 1)
+    return min(differences, 1)
 
 
 if __name__ == "__main__":

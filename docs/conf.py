@@ -1,7 +1,7 @@
 """The site: README, guide, design and reference as pages that open offline. `make docs` builds it from the repository.
 
-The source directory is the repository itself, so that links lead where they lead on a code host. What GitHub does not
-need and a site does (navigation, the other language, the reference) is added while pages are read.
+The source directory is the repository itself, so that links work as on a code host. Navigation, language
+links and the reference are added while pages are read.
 """
 
 import re
@@ -37,8 +37,8 @@ pygments_dark_style = "github-dark"
 
 myst_heading_anchors = 3
 autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True  # as the source has them: `scaled_dot`, not where it lies in memory
-# A package shows what it defines, not what it hands on: else everything would be there twice.
+autodoc_preserve_defaults = True  # as in the source: `scaled_dot`, not its address
+# A package shows its own definitions, not its re-exports: otherwise every name would appear twice.
 autodoc_default_options = {"members": True, "show-inheritance": True, "ignore-module-all": True}
 suppress_warnings = ["ref.python"]  # a type by a name that two modules use
 maximum_signature_line_length = 100
@@ -64,7 +64,7 @@ PARTS = {
 
 
 def navigation(app: Sphinx) -> str:
-    """Hidden tables of contents, which the theme shows at the side; what is not there is left out."""
+    """Return hidden tables of contents for the side bar, without missing pages."""
     tables = []
     for caption, pages in PARTS.items():
         found = [page for page in pages if any(page_of(app, path) for path in ROOT.glob(f"{page}.md"))]
@@ -85,7 +85,7 @@ def table(pages: list[str], caption: str = "") -> str:
 
 
 def add_to_page(app: Sphinx, page: str, source: list[str]) -> None:
-    """Navigation for the start page, and a way to the other language for a page that has one."""
+    """Add the navigation to the start page, and a link to the other language where there is one."""
     path = Path(page)
     is_korean = path.parent.as_posix() == KOREAN
     other = path.parents[1] / path.name if is_korean else path.parent / "ko" / path.name
@@ -98,7 +98,7 @@ def add_to_page(app: Sphinx, page: str, source: list[str]) -> None:
 
 
 def name_language(app: Sphinx, page: str, template: str, context: dict[str, Any], doctree: object) -> None:
-    """Korean pages say that they are Korean, to browsers and to whoever reads aloud."""
+    """Set the language of Korean pages, for browsers and screen readers."""
     if page.startswith(KOREAN) or page.endswith(".ko"):
         context["language"] = "ko"
 
@@ -107,8 +107,8 @@ def name_language(app: Sphinx, page: str, template: str, context: dict[str, Any]
 
 
 def write_reference(app: Sphinx) -> None:
-    """A page for each part of the package; what is there already, unchanged, is not touched, so that it is not read."""
-    # All before autodoc looks at any: it writes into annotations of pydantic's class, and then no model can be made.
+    """Write a page for each part of the package; unchanged pages are not rewritten, so that Sphinx skips them."""
+    # Import all modules before autodoc reads any: it changes annotations of pydantic's class.
     for part in parts():
         for name in modules(part):
             import_module(name)
@@ -126,7 +126,7 @@ def write_reference(app: Sphinx) -> None:
 
 
 def parts() -> list[str]:
-    """What `ls src/softgaze` shows: modules and packages."""
+    """Return the modules and packages at the top of src/softgaze."""
     found = [path for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
     return sorted(path.stem for path in found if not path.name.startswith("__"))
 
