@@ -190,6 +190,11 @@ class MultiHeadAttention(nn.Module):
         keys, values = map(self.split_heads, project(memory, self.key, self.value))
         return KVCache(keys if self.rotate is None else self.rotate(keys, positions), values)
 
+    def empty_cache(self, memory: Tensor) -> KVCache:
+        """Return a cache without keys, one row for each row of a memory (B, S, D)."""
+        empty = memory.new_empty(memory.shape[0], self.key_heads, 0, self.head_width)
+        return KVCache(empty, empty)
+
     def project_qkv(self, vectors: Tensor, positions: Positions = None) -> tuple[Tensor, KVCache]:
         """Project the same `vectors` (B, N, D) to queries, keys and values."""
         check_width(vectors, self.query.in_features)

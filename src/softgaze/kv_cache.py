@@ -17,6 +17,14 @@ class KVCache(NamedTuple):
     keys: Tensor  # (B, G, K, D/H)
     values: Tensor
 
+    @property
+    def rows(self) -> int:
+        return self.keys.shape[0]
+
+    @property
+    def length(self) -> int:
+        return self.keys.shape[2]
+
     def append(self, new: "KVCache") -> "KVCache":
         """Return a cache with `new` added along K."""
         if self.keys.shape[:2] != new.keys.shape[:2]:

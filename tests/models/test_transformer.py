@@ -8,6 +8,7 @@ from checks import RAGGED, SMALL, batch_of, normal, randomize, same
 from softgaze.attention import MultiHeadAttention, causal_mask, padding_mask
 from softgaze.kv_cache import KVCache
 from softgaze.models import Source, build_model
+from softgaze.models.ssru import SSRU
 from softgaze.models.transformer import (
     FEED_FORWARDS,
     RESIDUALS,
@@ -18,6 +19,7 @@ from softgaze.models.transformer import (
 from softgaze.positions import POSITIONS
 
 TRANSFORMER = SMALL["transformer"]
+RECURRENT = TRANSFORMER.but(decoder_self="ssru", attentions={"encoder": 2, "cross": 2})
 CASES = {
     "pre-layer-relu": TRANSFORMER,
     "post": TRANSFORMER.but(residual="post"),
@@ -28,6 +30,8 @@ CASES = {
     "learned": TRANSFORMER.but(positions="learned", max_length=16),
     "rotary": TRANSFORMER.but(positions="rotary"),
     "multi-query": TRANSFORMER.but(key_heads=1),
+    "ssru": RECURRENT,
+    "ssru-post-learned": RECURRENT.but(residual="post", positions="learned", max_length=16),
     "local": TRANSFORMER.but(window_size=1, sums_to_one=False),  # padding far from any word sees nothing
     "grouped-query-rotary-swiglu-rms": TRANSFORMER.but(
         width=16, heads=4, key_heads=2, positions="rotary", feed_forward="swiglu", norm="rms"
@@ -200,3 +204,25 @@ def test_a_feed_forward_block_is_its_formula(name, activate):
     vectors = normal(2, 3, 4)
     gate = block.gate(vectors) if name == "swiglu" else 1.0
     same(block(vectors), block.outer(activate(block.inner(vectors)) * gate))
+
+
+@torch.no_grad()
+def test_a_recurrent_layer_is_its_formula():
+    layer, vectors = randomize(SSRU(4)).double(), normal(2, 5, 4)
+    output, _, cache = layer(vectors, cache=layer.empty_cache(vectors))
+    cell = torch.zeros(2, 4, dtype=torch.float64)
+    for position in range(5):
+        x = vectors[:, position]
+        gate = torch.sigmoid(x @ layer.forget.weight.T + layer.forget.bias)
+        cell = gate * cell + (1 - gate) * (x @ layer.candidate.weight.T)
+        same(output[:, position], cell.clamp(min=0))
+    same(cache.cell, cell)
+
+
+def test_the_state_of_a_recurrent_decoder_does_not_grow():
+    model = RECURRENT.model
+    sizes = [
+        sum(cache.cell.numel() + cache.read.numel() for cache in step.state.caches)
+        for step in checks.steps(model, RAGGED)
+    ]
+    assert sizes == [2 * 3 * 8] * RAGGED.target.shape[1]

@@ -195,7 +195,7 @@ def fill_linear(spec: Any, *layers: nn.Linear) -> None:
 
 def fill_layer(spec: Any, layer: TransformerEncoderLayer | TransformerDecoderLayer) -> None:
     """Fill self-attention and feed-forward layer with their norms."""
-    attention, feed_forward = layer.attention, cast(FeedForward, layer.feed_forward)
+    attention, feed_forward = cast(MultiHeadAttention, layer.attention), cast(FeedForward, layer.feed_forward)
     fill_linear(spec.self_attention.linear[0], attention.query, attention.key, attention.value)
     fill_linear(spec.self_attention.linear[1], attention.output)
     fill_norm(spec.self_attention.layer_norm, layer.around_attention.norm)

@@ -1,6 +1,7 @@
 """The Transformer (Vaswani 2017): self-attention, cross-attention and feed-forward blocks, stacked.
 
 Pre- or post-norm, LayerNorm or RMSNorm, ReLU / GELU / SwiGLU, any positions: each is one entry of a dictionary below.
+The decoder may have recurrent layers (SSRU) in place of self-attention.
 """
 
 import math
@@ -33,6 +34,7 @@ from softgaze.models.base import (
     ungroup_weights,
 )
 from softgaze.models.embeddings import embeddings
+from softgaze.models.ssru import SSRU, RecurrentCache
 from softgaze.positions import POSITIONS, PositionEncoding
 
 # --- the parts of a layer ---------------------------------------------------------------------------------------
@@ -150,11 +152,11 @@ class CachedMemory(NamedTuple):
 
 
 class TransformerDecoderLayer(nn.Module):
-    """Masked self-attention, cross-attention, feed-forward, each with its residual connection."""
+    """Masked self-attention or SSRU, cross-attention, feed-forward, each with its residual connection."""
 
     def __init__(
         self,
-        attention: MultiHeadAttention,
+        attention: MultiHeadAttention | SSRU,
         cross: MultiHeadAttention,
         feed_forward: nn.Module,
         residual: Callable[[], PreNorm],
@@ -166,7 +168,7 @@ class TransformerDecoderLayer(nn.Module):
     def forward(
         self,
         x: Tensor,
-        cache: KVCache,
+        cache: KVCache | RecurrentCache,
         memory: CachedMemory,
         mask: Tensor | None,
         positions: Positions,
@@ -174,7 +176,7 @@ class TransformerDecoderLayer(nn.Module):
         hook: WeightsHook | None = None,
         cross_hook: WeightsHook | None = None,
         need_weights: bool = False,
-    ) -> tuple[Tensor, KVCache, Tensor | None]:
+    ) -> tuple[Tensor, KVCache | RecurrentCache, Tensor | None]:
         """Read `x` (B, T, D) after the tokens in `cache` -> outputs, extended cache, cross weights (B, H, T, S)."""
         query = self.around_attention.before(x)
         context, _, cache = self.attention(query, mask=mask, cache=cache, positions=positions, hook=hook)
@@ -195,15 +197,15 @@ class TransformerDecoderLayer(nn.Module):
 
 
 class TransformerState(NamedTuple):
-    """The decoder state: keys and values of each layer."""
+    """The decoder state: keys and values of each layer, or the vector of its recurrence."""
 
-    caches: tuple[KVCache, ...]  # of the target so far, R rows
+    caches: tuple[KVCache | RecurrentCache, ...]  # of the target so far, R rows
     memories: tuple[KVCache, ...]  # of the source, N memories
     memory_mask: Tensor
 
     def reorder(self, index: Tensor) -> Self:
         """Select batch rows."""
-        rows, memories = self.caches[0].keys.shape[0], self.memory_mask.shape[0]
+        rows, memories = self.caches[0].rows, self.memory_mask.shape[0]
         kv, mask = select_memory_rows((self.memories, self.memory_mask), index, memories, rows)
         return type(self)(select_rows(self.caches, index), kv, mask)
 
@@ -220,7 +222,7 @@ class Transformer(Seq2Seq):
         "base": {"width": 512, "feed_forward_width": 2048, "heads": 8, "encoder_layers": 6, "decoder_layers": 6},
         "big": {"width": 1024, "feed_forward_width": 4096, "heads": 16, "encoder_layers": 6, "decoder_layers": 6},
     }
-    exports_to = ("ctranslate2",)
+    exports_to: tuple[str, ...] = ("ctranslate2",)
 
     def __init__(
         self,
@@ -238,6 +240,7 @@ class Transformer(Seq2Seq):
         residual: str = "pre",
         norm: str = "layer",
         feed_forward: str = "relu",
+        decoder_self: str = "attention",
         dropout: float = 0.1,
         attention_dropout: float = 0.0,
         window_size: int | None = None,
@@ -246,6 +249,8 @@ class Transformer(Seq2Seq):
         super().__init__()
         self.heads, self.window_size = heads, window_size
         self.max_positions = max_length if positions == "learned" else None
+        if decoder_self != "attention":
+            self.exports_to = ()  # CTranslate2 has no recurrent layers
         self.scale = math.sqrt(width)
         self.source_embedding, self.target_embedding, self.output = embeddings(
             source_vocabulary, target_vocabulary, width, tie
@@ -268,6 +273,12 @@ class Transformer(Seq2Seq):
                 return MultiHeadAttention(*sizes)
             return LocalMultiHeadAttention(*sizes, window_size=window_size, causal=causal)
 
+        decoder_selfs: dict[str, Callable[[], MultiHeadAttention | SSRU]] = {
+            "attention": lambda: make_self_attention(self.target_positions, causal=True),
+            "ssru": lambda: SSRU(width),
+        }
+        make_decoder_self = pick("decoder_self", decoder_self, decoder_selfs)
+
         self.encoder = nn.ModuleList(
             TransformerEncoderLayer(
                 make_self_attention(self.source_positions, causal=False),
@@ -278,7 +289,7 @@ class Transformer(Seq2Seq):
         )
         self.decoder = nn.ModuleList(
             TransformerDecoderLayer(
-                make_self_attention(self.target_positions, causal=True),
+                make_decoder_self(),
                 MultiHeadAttention(width, heads, key_heads, attention_dropout),
                 feed_forward_type(width, feed_forward_width, dropout),
                 make_residual,
@@ -311,15 +322,15 @@ class Transformer(Seq2Seq):
         """Project the memory once for each layer; the target is empty."""
         layers = cast(list[TransformerDecoderLayer], self.decoder)
         memories = tuple(layer.cross.project_kv(memory.values) for layer in layers)
-        empty = tuple(KVCache(*(part[:, :, :0] for part in kv)) for kv in memories)
+        empty = tuple(layer.attention.empty_cache(memory.values) for layer in layers)
         return TransformerState(empty, memories, memory.mask)
 
     def advance(
         self, tokens: Tensor, state: TransformerState, hook: AttentionHook | None = None, *, need_weights: bool = False
     ) -> Advance:
         """Read all tokens in parallel; the causal mask hides the future."""
-        check_tokens("target", tokens, self.target_embedding.num_embeddings, state.caches[0].keys.shape[0])
-        first, size = state.caches[0].keys.shape[-2], tokens.shape[1]
+        check_tokens("target", tokens, self.target_embedding.num_embeddings, state.caches[0].rows)
+        first, size = state.caches[0].length, tokens.shape[1]
         positions = torch.arange(first, first + size, device=tokens.device)
         x = self.dropout(self.target_positions.add(self.target_embedding(tokens) * self.scale, positions))
         # A single query sees every key, and local attention applies its own causal window.
@@ -347,4 +358,5 @@ def init_xavier(*stacks: nn.Module) -> None:
         for module in stack.modules():
             if isinstance(module, nn.Linear):
                 nn.init.xavier_uniform_(module.weight)
-                nn.init.zeros_(module.bias)
+                if module.bias is not None:
+                    nn.init.zeros_(module.bias)

@@ -118,7 +118,7 @@ def self_attention(
     graph: GraphBuilder, layer: TransformerDecoderLayer, vectors: str, inputs: StepInputs, index: int
 ) -> tuple[str, Sequence[str]]:
     """Attend to the target so far: return vectors (R, D), and the keys and values with those of the new token."""
-    attention, normalized = layer.attention, pre_norm(graph, layer.around_attention, vectors)
+    attention, normalized = cast(MultiHeadAttention, layer.attention), pre_norm(graph, layer.around_attention, vectors)
     width = head_width(attention)
     query, key, value = (
         graph.reshape(projected, -1, attention.heads, 1, width)  # (R, H, 1, d)
