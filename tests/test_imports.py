@@ -17,7 +17,7 @@ LAYERS = (
     {"__main__"},
     {"cli"},
     {"serve", "scale", "evaluation"},
-    {"training"},
+    {"training", "importers"},
     {"translator"},
     {"engines"},
     {"explain", "metrics"},

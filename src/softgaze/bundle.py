@@ -7,10 +7,10 @@ are checked before anything large is read or allocated. torch is imported only t
 import hashlib
 import json
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
 from pathlib import Path, PurePosixPath, PureWindowsPath
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import yaml
 
@@ -18,8 +18,8 @@ from softgaze import __version__
 from softgaze.atomic_io import TEMPORARY, fingerprint, rename, sha256_of, write_bytes, write_text
 from softgaze.data.language_id import LanguageDetector
 from softgaze.data.processors import FileProcessor, Processor, load_processor
-from softgaze.data.tokenizer import Tokenizer
-from softgaze.errors import DataError, SoftgazeError
+from softgaze.data.tokenizer import ImportedTokenizer, LanguageTokens, Tokenizer
+from softgaze.errors import DataError, SoftgazeError, UsageError
 
 if TYPE_CHECKING:
     from softgaze.models import Seq2Seq
@@ -28,6 +28,7 @@ FORMAT = 1
 MANIFEST, CONFIG, WEIGHTS, DETECTOR = "manifest.json", "config.yaml", "model.safetensors", "detector.json"
 JOINT, SOURCE, TARGET = "tokenizer.model", Tokenizer.file, "tokenizer.target.model"
 PROCESSOR = FileProcessor.file  # instead of SOURCE, for sources that are not text
+VOCABULARY = "vocabulary.json"  # of an imported model: pieces in row order, languages
 NEXT_MANIFEST = f"{TEMPORARY}next-{MANIFEST}"  # while a bundle is replaced
 HELD_OUT = PurePosixPath("encoded/dev.json")  # held-out pairs, in the directory of a training run
 
@@ -44,6 +45,7 @@ class Tokenizers:
 
     source: Processor
     target: Tokenizer
+    languages: LanguageTokens | None = None  # of a multilingual model
 
     @property
     def joint(self) -> bool:
@@ -51,18 +53,76 @@ class Tokenizers:
 
     def files(self) -> dict[str, bytes]:
         """Return {name: content} of the files in a bundle."""
-        if self.joint:
-            return {JOINT: self.source.model}
-        return {self.source.file: self.source.model, TARGET: self.target.model}
+        files = (
+            {JOINT: self.source.model}
+            if self.joint
+            else {self.source.file: self.source.model, TARGET: self.target.model}
+        )
+        if isinstance(self.source, ImportedTokenizer) and isinstance(self.target, ImportedTokenizer):
+            files[VOCABULARY] = _vocabulary_json(self.source, self.target, self.languages).encode()
+        return files
+
+    def with_languages(self, source: str | None, target: str | None) -> "Tokenizers":
+        """Return the tokenizers with the special tokens of a language pair."""
+        if self.languages is None:
+            raise UsageError("this model translates one language pair only; leave the languages out")
+        sides = (self.source,) if self.joint else (self.source, self.target)
+        framed = [
+            side.with_languages(self.languages, source, target) for side in sides if isinstance(side, ImportedTokenizer)
+        ]
+        return Tokenizers(framed[0], framed[-1], self.languages)
 
     @classmethod
     def load(cls, directory: Path) -> "Tokenizers":
+        if (directory / VOCABULARY).exists():
+            return _load_imported(directory)
         if (directory / JOINT).exists():
             both = Tokenizer.load(directory / JOINT)
             return cls(both, both)
         is_file = (directory / PROCESSOR).exists()
         source = load_processor(directory / PROCESSOR) if is_file else Tokenizer.load(directory / SOURCE)
         return cls(source, Tokenizer.load(directory / TARGET))
+
+
+def _vocabulary_json(source: ImportedTokenizer, target: ImportedTokenizer, languages: LanguageTokens | None) -> str:
+    record: dict[str, Any] = {"special": sorted(source.special | target.special), "source": source.vocabulary}
+    if target.vocabulary != source.vocabulary:
+        record["target"] = target.vocabulary
+    if languages is not None:
+        record["languages"] = asdict(languages)
+    return json.dumps(record, ensure_ascii=False, indent=0) + "\n"
+
+
+def _load_imported(directory: Path) -> Tokenizers:
+    """Load the tokenizers of an imported model: SentencePiece models with a table of pieces in row order."""
+    path = directory / VOCABULARY
+    try:
+        record = dict(json.loads(_read_text(path)))
+        pieces = [record["source"], record.get("target", record["source"])]
+        special = record["special"]
+        if not all(isinstance(piece, str) for piece in (*pieces[0], *pieces[1], *special)):
+            raise TypeError("expected lists of pieces")
+        if (directory / JOINT).exists():
+            joint = ImportedTokenizer((directory / JOINT).read_bytes(), pieces[0], special)
+            tokenizers = Tokenizers(joint, joint)
+        else:
+            source, target = (
+                ImportedTokenizer((directory / name).read_bytes(), own, special)
+                for name, own in zip((SOURCE, TARGET), pieces, strict=True)
+            )
+            tokenizers = Tokenizers(source, target)
+        return tokenizers if "languages" not in record else _multilingual(tokenizers, record["languages"])
+    except (AttributeError, KeyError, OSError, RecursionError, RuntimeError, TypeError, ValueError) as error:
+        raise DataError(f"{path}: is not the vocabulary of an imported model: {error}") from error
+
+
+def _multilingual(tokenizers: Tokenizers, record: dict[str, Any]) -> Tokenizers:
+    """Return the tokenizers with their languages, none of which is chosen yet."""
+    source, target = ({str(code): str(piece) for code, piece in record[side].items()} for side in ("source", "target"))
+    frame, start = (tuple(map(str, record[name])) for name in ("source_frame", "decoder_start"))
+    for tokenizer in (tokenizers.source, tokenizers.target):
+        cast(ImportedTokenizer, tokenizer).frame = None
+    return replace(tokenizers, languages=LanguageTokens(source, target, frame, start))
 
 
 @dataclass(frozen=True)
@@ -143,6 +203,14 @@ class Bundle:
             return LanguageDetector.from_json(path.read_text(encoding="utf-8")) if path.exists() else None
         except (AttributeError, RecursionError, TypeError, ValueError) as error:
             raise DataError(f"{path}: is not a language detector: {error}") from error
+
+    def with_languages(self, source: str | None, target: str | None) -> "Bundle":
+        """Return this bundle of a multilingual model for one language pair."""
+        tokenizers = self.tokenizers.with_languages(source, target)
+        description = replace(self.description, source_language=source or "", target_language=target or "")
+        chosen = replace(self, description=description)
+        chosen.__dict__["tokenizers"] = tokenizers  # the cached property of a frozen class
+        return chosen
 
     def model(self, device: str = "cpu") -> "Seq2Seq":
         """Return the trained model in evaluation mode."""
@@ -264,7 +332,7 @@ def _check_files(path: Path, files: dict[str, Any]) -> None:
     for name in (CONFIG, *vocabulary):
         if name not in files:
             raise DataError(f"{path / MANIFEST}: does not list {name}, which a bundle needs")
-    for name in (WEIGHTS, DETECTOR, JOINT, SOURCE, PROCESSOR, TARGET):
+    for name in (WEIGHTS, DETECTOR, JOINT, SOURCE, PROCESSOR, TARGET, VOCABULARY):
         if name not in files and (path / name).exists():
             raise DataError(f"{path / name}: is not listed in {MANIFEST}, so it is not part of this bundle")
 

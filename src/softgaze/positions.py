@@ -1,4 +1,4 @@
-"""Token positions for models that would otherwise see a set: sinusoidal, learned, rotary.
+"""Token positions for models that would otherwise see a set: sinusoidal, learned, frozen, rotary.
 
 Each kind either adds a vector to the embeddings once (`add`) or rotates queries and keys in every head (`rotate`).
 Positions count from 0: (N,), or for `add` also (B, N) when rows are at different positions.
@@ -22,6 +22,7 @@ class PositionEncoding(nn.Module):
     """No positions: the model sees a set. The other kinds override `add`, or `prepare` and `rotate`."""
 
     rotates = False  # whether `rotate` does anything
+    has_table = False  # whether `max_length` limits the positions
 
     def __init__(self, width: int, head_width: int, max_length: int) -> None:
         super().__init__()
@@ -66,6 +67,8 @@ class Sinusoidal(PositionEncoding):
 class Learned(PositionEncoding):
     """A learned vector per position, up to `max_length`."""
 
+    has_table = True
+
     def __init__(self, width: int, head_width: int, max_length: int) -> None:
         super().__init__(width, head_width, max_length)
         self.table = nn.Embedding(max_length, width)
@@ -79,6 +82,14 @@ class Learned(PositionEncoding):
                 raise ValueError(f"learned positions are 0 to {limit - 1}, got {first} to {last}; raise max_length")
         positioned: Tensor = vectors + self.table(positions)
         return positioned
+
+
+class Frozen(Learned):
+    """A stored vector per position that training leaves unchanged: the exact positions of an imported model."""
+
+    def __init__(self, width: int, head_width: int, max_length: int) -> None:
+        super().__init__(width, head_width, max_length)
+        self.table.weight.requires_grad_(False)
 
 
 class Rotary(PositionEncoding):
@@ -114,5 +125,6 @@ POSITIONS: dict[str, type[PositionEncoding]] = {
     "none": PositionEncoding,
     "sinusoidal": Sinusoidal,
     "learned": Learned,
+    "frozen": Frozen,
     "rotary": Rotary,
 }

@@ -1,23 +1,25 @@
-"""SentencePiece tokenizer, trained on the user's own text.
+"""SentencePiece tokenizer, trained on the user's own text, or that of an imported model.
 
 Decoding returns the encoded text up to `normalise` (Unicode NFC, white space as single spaces) and one limit of
 SentencePiece: a literal "▁" (U+2581) becomes a space. Unknown characters are encoded as bytes. Text never becomes a
-special token.
+special token. An imported model normalises text in its own way and may have unknown characters.
 """
 
+import copy
 import io
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import sentencepiece
 
 from softgaze.data.processors import Processor
-from softgaze.errors import DataError, OnError
+from softgaze.errors import DataError, OnError, UsageError, did_you_mean
 from softgaze.special_tokens import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 
 SAMPLE = 200_000  # lines to train on, evenly spaced: more change little and cost memory
@@ -36,6 +38,7 @@ class Tokenizer(Processor):
     """A SentencePiece model."""
 
     kind, file, is_text = "text", "tokenizer.source.model", True
+    start: tuple[int, ...] = (BOS,)  # the tokens a decoder starts from, when this is the tokenizer of the target
 
     def __init__(self, model: bytes) -> None:
         self.model = model
@@ -64,6 +67,9 @@ class Tokenizer(Processor):
             except UnicodeEncodeError as error:
                 why = f"character {error.start + 1} is a lone surrogate"
                 raise DataError(f"the text is not valid Unicode: {why}") from error
+        return self._encode(normalised)
+
+    def _encode(self, normalised: list[str]) -> list[list[int]]:
         ids: list[list[int]] = self.sentencepiece.encode(normalised)
         return ids
 
@@ -104,6 +110,117 @@ class Tokenizer(Processor):
     @cached_property
     def piece_ids(self) -> dict[str, int]:
         return {piece: token for token, piece in enumerate(self.vocabulary)}
+
+
+# --- tokenizers of imported models ------------------------------------------------------------------------------
+
+SPECIAL_PIECES = ("<pad>", "<unk>", "<s>", "</s>")  # pieces of the first rows
+TEXT_MARK, EOS_FRAME, BOS_FRAME = "text", "eos", "bos"  # in the frames of `LanguageTokens`, with "source" and "target"
+
+
+@dataclass(frozen=True)
+class LanguageTokens:
+    """The languages of a multilingual model, and where a model reads their tokens."""
+
+    source: Mapping[str, str]  # language -> piece
+    target: Mapping[str, str]
+    source_frame: tuple[str, ...] = (TEXT_MARK, EOS_FRAME)  # of "source", "target", "text" and "eos"
+    decoder_start: tuple[str, ...] = (BOS_FRAME,)  # of "bos" and "target"
+
+    def __post_init__(self) -> None:
+        if self.source_frame.count(TEXT_MARK) != 1 or not self.decoder_start:
+            raise ValueError("a frame needs the text once, and a decoder needs a token to start from")
+        if {*self.source_frame} - {"source", "target", TEXT_MARK, EOS_FRAME} or {*self.decoder_start} - {
+            BOS_FRAME,
+            "target",
+        }:
+            raise ValueError("a frame contains an unknown element")
+
+    def piece(self, side: str, language: str | None) -> str:
+        """Return the token of a language; `side` is "source" or "target"."""
+        table: Mapping[str, str] = getattr(self, side)
+        if language is None:
+            raise UsageError(f"this model needs the {side} language; {did_you_mean('', table)}")
+        if language not in table:
+            raise UsageError(f"unknown {side} language {language!r}; {did_you_mean(language, table)}")
+        return table[language]
+
+    def needs(self, side: str) -> bool:
+        """Whether the model reads the token of this side's language."""
+        return side in (*self.source_frame, *self.decoder_start)
+
+
+class ImportedTokenizer(Tokenizer):
+    """The SentencePiece model of an imported model, whose pieces have rows of their own."""
+
+    def __init__(self, model: bytes, vocabulary: Sequence[str], special: Iterable[str] = ()) -> None:
+        self.model = model
+        self.sentencepiece = sentencepiece.SentencePieceProcessor(model_proto=model)
+        self.vocabulary = list(vocabulary)
+        self.special = frozenset((*SPECIAL_PIECES, *special))
+        if tuple(self.vocabulary[: len(SPECIAL_PIECES)]) != SPECIAL_PIECES:
+            raise DataError(f"expected the vocabulary to start with {' '.join(SPECIAL_PIECES)}")
+        if len(self.piece_ids) != len(self.vocabulary):
+            raise DataError("a piece is twice in the vocabulary")
+        self.frame: tuple[tuple[int, ...], tuple[int, ...]] | None = (), (EOS,)  # None: no languages were chosen
+
+    @cached_property
+    def text_ids(self) -> dict[str, int]:
+        """The row of each piece that text can become."""
+        return {piece: row for piece, row in self.piece_ids.items() if piece not in self.special}
+
+    @cached_property
+    def special_ids(self) -> frozenset[int]:
+        """Rows that text never becomes and that decoding leaves out."""
+        return frozenset(self.piece_ids[piece] for piece in self.special if piece in self.piece_ids)
+
+    def __len__(self) -> int:
+        return len(self.vocabulary)
+
+    def _encode(self, normalised: list[str]) -> list[list[int]]:
+        ids = self.text_ids
+        return [
+            [ids.get(piece, UNK) for piece in pieces] for pieces in self.sentencepiece.encode(normalised, out_type=str)
+        ]
+
+    def decode(self, ids: Sequence[int]) -> str:
+        text: str = self.sentencepiece.decode([self.vocabulary[row] for row in ids if row not in self.special_ids])
+        return text.replace("\u2581", " ").strip()  # of pieces that only the other side's model has
+
+    def add_eos(self, items: Any) -> Any:
+        before, after = self._frame()
+        return (*before, *items, *after)
+
+    def strip_eos(self, items: Any) -> Any:
+        before, after = self._frame()
+        return items[len(before) : len(items) - len(after)]
+
+    def _frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        if self.frame is None:
+            raise UsageError("this model translates between many languages; name the source and the target language")
+        return self.frame
+
+    def with_languages(self, languages: LanguageTokens, source: str | None, target: str | None) -> Self:
+        """Return this tokenizer with the special tokens of a language pair; a row may be missing on one side."""
+        names = {"source": source, "target": target}
+        pieces = {
+            EOS_FRAME: SPECIAL_PIECES[EOS],
+            BOS_FRAME: SPECIAL_PIECES[BOS],
+            **{side: languages.piece(side, name) for side, name in names.items() if languages.needs(side)},
+        }
+        ids = {element: self.piece_ids[piece] for element, piece in pieces.items() if piece in self.piece_ids}
+        text = languages.source_frame.index(TEXT_MARK)
+        before, after = (
+            tuple(ids[element] for element in part if element in ids)
+            for part in (languages.source_frame[:text], languages.source_frame[text + 1 :])
+        )
+        framed = copy.copy(self)
+        framed.frame = before, after
+        framed.start = tuple(ids[element] for element in languages.decoder_start if element in ids)
+        return framed
+
+
+# --- training a tokenizer ---------------------------------------------------------------------------------------
 
 
 def train_tokenizer(lines: Iterable[str], size: int | None = None) -> Tokenizer:

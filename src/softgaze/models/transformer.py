@@ -1,7 +1,8 @@
 """The Transformer (Vaswani 2017): self-attention, cross-attention and feed-forward blocks, stacked.
 
-Pre- or post-norm, LayerNorm or RMSNorm, ReLU / GELU / SwiGLU, any positions: each is one entry of a dictionary below.
-The decoder may have recurrent layers (SSRU) in place of self-attention.
+Pre- or post-norm, LayerNorm or RMSNorm, ReLU / GELU / SiLU / SwiGLU, any positions: each is one entry of a dictionary
+below. The decoder may have recurrent layers (SSRU) in place of self-attention. Imported models need more options: an
+output bias, a norm of the embeddings, other norm constants.
 """
 
 import math
@@ -39,10 +40,8 @@ from softgaze.positions import POSITIONS, PositionEncoding
 
 # --- the parts of a layer ---------------------------------------------------------------------------------------
 
-NORMS: dict[str, Callable[[int], nn.Module]] = {
-    "layer": nn.LayerNorm,
-    "rms": partial(nn.RMSNorm, eps=1e-6),
-}
+NORMS: dict[str, type[nn.Module]] = {"layer": nn.LayerNorm, "rms": nn.RMSNorm}
+NORM_EPS = {"layer": 1e-5, "rms": 1e-6}
 
 
 class PreNorm(nn.Module):
@@ -107,6 +106,13 @@ class GELUFeedForward(FeedForward):
         return F.gelu(self.inner(x))
 
 
+class SiLUFeedForward(FeedForward):
+    """W₂ SiLU(W₁ x); Marian calls it swish."""
+
+    def activate(self, x: Tensor) -> Tensor:
+        return F.silu(self.inner(x))
+
+
 class SwiGLUFeedForward(FeedForward):
     """W₂ (SiLU(W₁ x) ⊙ W₃ x) (Shazeer 2020)."""
 
@@ -122,6 +128,7 @@ class SwiGLUFeedForward(FeedForward):
 FEED_FORWARDS: dict[str, type[FeedForward]] = {
     "relu": FeedForward,
     "gelu": GELUFeedForward,
+    "silu": SiLUFeedForward,
     "swiglu": SwiGLUFeedForward,
 }
 
@@ -213,6 +220,7 @@ class TransformerState(NamedTuple):
 class Transformer(Seq2Seq):
     """Encoder and decoder of stacked attention layers; embeddings are scaled by √D and tied by default.
 
+    With `embedding_norm`, LayerNorm follows the sum of embedding and position, as in mBART.
     With a `window_size`, self-attention sees that many positions on either side, and cost is linear in length.
     """
 
@@ -239,6 +247,10 @@ class Transformer(Seq2Seq):
         max_length: int = 1024,
         residual: str = "pre",
         norm: str = "layer",
+        norm_eps: float | None = None,
+        embedding_norm: bool = False,
+        scale_embeddings: bool = True,
+        output_bias: bool = False,
         feed_forward: str = "relu",
         decoder_self: str = "attention",
         dropout: float = 0.1,
@@ -248,23 +260,23 @@ class Transformer(Seq2Seq):
     ) -> None:
         super().__init__()
         self.heads, self.window_size = heads, window_size
-        self.max_positions = max_length if positions == "learned" else None
         if decoder_self != "attention":
             self.exports_to = ()  # CTranslate2 has no recurrent layers
-        self.scale = math.sqrt(width)
+        self.scale = math.sqrt(width) if scale_embeddings else 1.0
         self.source_embedding, self.target_embedding, self.output = embeddings(
-            source_vocabulary, target_vocabulary, width, tie
+            source_vocabulary, target_vocabulary, width, tie, output_bias
         )
         position_type = pick("positions", positions, POSITIONS)
+        self.max_positions = max_length if position_type.has_table else None
         # Two tables for learned positions: position 5 of a source and of a target have nothing in common.
         self.source_positions = position_type(width, width // heads, max_length)
         self.target_positions = position_type(width, width // heads, max_length)
         residual_type = pick("residual", residual, RESIDUALS)
-        make_norm = pick("norm", norm, NORMS)
+        make_norm = partial(pick("norm", norm, NORMS), width, eps=NORM_EPS[norm] if norm_eps is None else norm_eps)
         feed_forward_type = pick("feed_forward", feed_forward, FEED_FORWARDS)
 
         def make_residual() -> PreNorm:
-            return residual_type(make_norm(width), dropout)
+            return residual_type(make_norm(), dropout)
 
         def make_self_attention(positions: PositionEncoding, causal: bool) -> MultiHeadAttention:
             rotate = positions.rotate if positions.rotates else None
@@ -297,8 +309,11 @@ class Transformer(Seq2Seq):
             for _ in range(decoder_layers)
         )
         self.encoder_norm, self.decoder_norm = (
-            nn.Identity() if residual_type.ends_normed or not layers else make_norm(width)
+            nn.Identity() if residual_type.ends_normed or not layers else make_norm()
             for layers in (encoder_layers, decoder_layers)
+        )
+        self.source_embedding_norm, self.target_embedding_norm = (
+            make_norm() if embedding_norm else nn.Identity() for _ in range(2)
         )
         self.dropout = Dropout(dropout)
         init_xavier(self.encoder, self.decoder)
@@ -311,7 +326,8 @@ class Transformer(Seq2Seq):
         """Encode every source token in the context of all others."""
         check_source(source, self.source_embedding.num_embeddings)
         positions = torch.arange(source.values.shape[1], device=source.values.device)
-        x = self.dropout(self.source_positions.add(self.source_embedding(source.values) * self.scale, positions))
+        x = self.source_positions.add(self.source_embedding(source.values) * self.scale, positions)
+        x = self.dropout(self.source_embedding_norm(x))
         mask = padding_mask(source.lengths, x.shape[1])
         prepared = self.source_positions.prepare(positions)
         for index, layer in enumerate(self.encoder):
@@ -332,7 +348,8 @@ class Transformer(Seq2Seq):
         check_tokens("target", tokens, self.target_embedding.num_embeddings, state.caches[0].rows)
         first, size = state.caches[0].length, tokens.shape[1]
         positions = torch.arange(first, first + size, device=tokens.device)
-        x = self.dropout(self.target_positions.add(self.target_embedding(tokens) * self.scale, positions))
+        x = self.target_positions.add(self.target_embedding(tokens) * self.scale, positions)
+        x = self.dropout(self.target_embedding_norm(x))
         # A single query sees every key, and local attention applies its own causal window.
         mask = None if size == 1 or self.window_size else causal_mask(size, first + size, tokens.device)
         prepared = self.target_positions.prepare(positions)

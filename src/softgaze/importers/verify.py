@@ -1,0 +1,113 @@
+"""Compare an imported bundle with its original: logits if the original implementation runs here, else all tensors."""
+
+import gc
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from softgaze.bundle import WEIGHTS, Bundle, Tokenizers
+from softgaze.engines import open_engine
+from softgaze.errors import DataError, DivergedError
+from softgaze.importers.base import ImportedModel, RowOrder
+from softgaze.models import Seq2Seq, Source
+from softgaze.translator import Translator
+
+LENGTHS = (3, 9, 17)  # tokens of the compared sentences
+TOLERANCE = 1e-3  # of float32 logits: a wrong layer differs by more than 1, rounding by less than 1e-4
+ROUNDING = {"F32": 0.0, "F16": 2**-10, "BF16": 2**-7}  # relative error of a stored value
+SAMPLE = "Hello, world!"
+
+
+def compare(model: ImportedModel, bundle: Bundle, verify: bool) -> dict[str, Any]:
+    """Compare a written bundle with the original; return what was compared and the largest difference."""
+    if not verify:
+        return {"compared_with": "nothing, as requested", "largest_difference": float("nan"), "sample": ""}
+    chosen = first_languages(bundle)
+    reference = model.reference() if model.reference is not None else None
+    if reference is None:
+        compared, difference = "the tensors of the file, read again", compare_tensors(model, bundle)
+    else:
+        sources, targets = sample_ids(chosen.tokenizers)
+        expected = reference.logits(foreign_ids(model.source_order, sources), foreign_ids(model.target_order, targets))
+        compared = f"logits of {reference.name}"
+        del reference
+        gc.collect()  # never both models in memory
+    translator = Translator(chosen, open_engine(chosen, "cpu"))
+    if "logits" in compared:
+        difference = compare_logits(translator.model, model.target_order, sources, targets, expected, bundle)
+    sample = translator.translate(SAMPLE, beam_size=1, max_length=32).text
+    return {"compared_with": compared, "largest_difference": difference, "sample": sample}
+
+
+def first_languages(bundle: Bundle) -> Bundle:
+    """Return the bundle with the first language pair of a multilingual model."""
+    languages = bundle.tokenizers.languages
+    return (
+        bundle
+        if languages is None
+        else bundle.with_languages(next(iter(languages.source)), next(iter(languages.target)))
+    )
+
+
+def sample_ids(tokenizers: Tokenizers) -> tuple[list[list[int]], list[list[int]]]:
+    """Return random source and decoder ids of our vocabulary, framed as in a translation."""
+    draw = torch.Generator().manual_seed(0)
+
+    def sentence(tokenizer: Any, length: int) -> list[int]:
+        rows = [*tokenizer.text_ids.values()]
+        return [rows[index] for index in torch.randint(len(rows), (length,), generator=draw).tolist()]
+
+    source, target = tokenizers.source, tokenizers.target
+    sources = [list(source.add_eos(sentence(source, length))) for length in LENGTHS]
+    return sources, [[*target.start, *sentence(target, max(LENGTHS))] for _ in LENGTHS]
+
+
+def foreign_ids(order: RowOrder, sentences: Sequence[Sequence[int]]) -> list[list[int]]:
+    return [[order.rows[token] for token in sentence] for sentence in sentences]
+
+
+@torch.inference_mode()
+def compare_logits(
+    model: Seq2Seq,
+    order: RowOrder,
+    sources: list[list[int]],
+    targets: list[list[int]],
+    expected: Tensor,
+    bundle: Bundle,
+) -> float:
+    """Return the largest difference of the logits of all foreign rows."""
+    logits = model(Source.of(sources), torch.tensor(targets))
+    shown = [row for row in range(len(order.rows)) if row not in order.hidden]
+    difference = float((logits[..., shown] - expected[..., [order.rows[row] for row in shown]].float()).abs().max())
+    tolerance = TOLERANCE if stored_types(bundle) == {"F32"} else float("inf")  # rounded weights give other logits
+    if not difference <= tolerance:
+        raise DivergedError(f"the imported model differs from the original: its logits differ by {difference:.3g}")
+    return difference
+
+
+def compare_tensors(model: ImportedModel, bundle: Bundle) -> float:
+    """Read every tensor of the original again; return the largest difference, which is that of rounding."""
+    from safetensors import safe_open
+
+    largest = 0.0
+    with safe_open(bundle.path / WEIGHTS, framework="pt") as file:
+        for name in file.keys():  # noqa: SIM118  not a dict
+            stored, kind, start = file.get_tensor(name).float(), file.get_slice(name).get_dtype(), 0
+            for block in model.tensors[name].blocks():
+                part = stored[start : start + len(block)]
+                start += len(block)
+                errors = (part - block.float()).abs() - ROUNDING[kind] * block.float().abs()
+                if errors.numel() and float(errors.max()) > 2**-24:  # below it float16 rounds to zero
+                    raise DataError(f"{bundle.path / WEIGHTS}: {name} is not what was read from the original")
+                largest = max(largest, float((part - block.float()).abs().max()) if block.numel() else 0.0)
+    return largest
+
+
+def stored_types(bundle: Bundle) -> set[str]:
+    """Return the types of the stored tensors."""
+    from safetensors import safe_open
+
+    with safe_open(bundle.path / WEIGHTS, framework="np") as file:
+        return {file.get_slice(name).get_dtype() for name in file.keys()}  # noqa: SIM118  not a dict

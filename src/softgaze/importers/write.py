@@ -1,0 +1,132 @@
+"""Write an imported model as a bundle: tensors are streamed, so that memory is bounded, and then compared."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, BinaryIO
+
+import torch
+import yaml
+from torch import Tensor
+
+from softgaze.atomic_io import fingerprint, new_directory
+from softgaze.bundle import CONFIG, WEIGHTS, Bundle, Description, seal
+from softgaze.errors import DataError, SoftgazeError
+from softgaze.importers.base import ImportedModel
+from softgaze.models import MODELS
+
+ARCH = "transformer"
+STORED = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
+SEARCH, IMPORTED = "search", "imported"  # keys in the facts
+
+
+def write_bundle(
+    model: ImportedModel, source: Path, output: Path, dtype: str, languages: tuple[str | None, str | None], verify: bool
+) -> dict[str, Any]:
+    """Write the bundle, compare it with the original, and return the facts of the report."""
+    from softgaze.importers.verify import compare
+
+    description = describe(model, *languages)
+    shapes = parameter_shapes(model, description)
+    missing = sorted(shapes.keys() - model.tensors.keys())
+    if missing:
+        raise DataError(f"{source}: has no tensor for {missing[0]}, which its configuration needs")
+    with new_directory(output) as directory:
+        contents = {
+            CONFIG: yaml.safe_dump(vars(description), allow_unicode=True, sort_keys=False).encode(),
+            **model.tokenizers.files(),
+        }
+        for name, content in contents.items():
+            (directory / name).write_bytes(content)
+        with (directory / WEIGHTS).open("wb") as file:
+            write_tensors(file, model, shapes, getattr(torch, dtype), source)
+        facts = bundle_facts(model, source, shapes)
+        seal(directory, [*contents, WEIGHTS], facts)
+        compared = compare(model, Bundle.open(directory), verify)
+    tables = model.tokenizers.languages
+    return {
+        "parameters": facts["parameters"],
+        "languages": (len(tables.source), len(tables.target)) if tables else (0, 0),
+        **compared,
+    }
+
+
+def describe(model: ImportedModel, source_lang: str | None, target_lang: str | None) -> Description:
+    """Return the configuration; the size is the nearest one, and every option is given."""
+    sizes = MODELS[ARCH].sizes
+    size = min(sizes, key=lambda name: abs(sizes[name]["width"] - model.options["width"]))
+    return Description(
+        ARCH,
+        size,
+        model.options,
+        source_lang or model.source_language,
+        target_lang or model.target_language,
+        model.max_length,
+    )
+
+
+def parameter_shapes(model: ImportedModel, description: Description) -> dict[str, torch.Size]:
+    """Return the shape of every parameter of our model; it is built without memory."""
+    try:
+        with torch.device("meta"):
+            built = description.build(model.tokenizers)
+    except SoftgazeError:
+        raise
+    except (OverflowError, RuntimeError, TypeError, ValueError) as error:
+        raise DataError(f"the model cannot be built from its configuration: {str(error).splitlines()[0]}") from error
+    return {name: parameter.shape for name, parameter in built.named_parameters()}
+
+
+def bundle_facts(model: ImportedModel, source: Path, shapes: dict[str, torch.Size]) -> dict[str, Any]:
+    """Return the facts of the manifest: origin, licence, search defaults."""
+    origin = {path.name: fingerprint(path) for path in model.files}
+    return {
+        "parameters": sum(shape.numel() for shape in shapes.values()),
+        IMPORTED: {"family": model.family, "from": source.resolve().name, "files": origin, "licence": model.licence},
+        SEARCH: model.search,
+    }
+
+
+# --- safetensors, one tensor at a time --------------------------------------------------------------------------
+
+
+def write_tensors(
+    file: BinaryIO, model: ImportedModel, shapes: dict[str, torch.Size], dtype: torch.dtype, source: Path
+) -> None:
+    """Write a safetensors file: matrices in `dtype`, vectors and position tables in float32."""
+    header: dict[str, Any] = {}
+    end = 0
+    dtypes = {name: stored_dtype(name, shape, dtype) for name, shape in shapes.items()}
+    for name, shape in shapes.items():
+        start, end = end, end + shape.numel() * dtypes[name].itemsize
+        header[name] = {"dtype": STORED[dtypes[name]], "shape": list(shape), "data_offsets": [start, end]}
+    text = json.dumps(header).encode()
+    text += b" " * (-len(text) % 8)
+    file.write(len(text).to_bytes(8, "little") + text)
+    for name, shape in shapes.items():
+        rows = 0
+        for block in checked_blocks(model, name, shape, source):
+            stored = block.to(dtypes[name]).contiguous()
+            if not bool(torch.isfinite(stored).all()):
+                raise DataError(
+                    f"{source}: {name} contains values that {dtypes[name]} cannot hold, NaN or infinite ones"
+                )
+            file.write(stored.view(torch.uint8).numpy().tobytes())
+            rows += len(block)
+        if rows != shape[0]:
+            raise DataError(f"{source}: {name} has {rows} rows, expected {shape[0]} from the configuration")
+
+
+def stored_dtype(name: str, shape: torch.Size, dtype: torch.dtype) -> torch.dtype:
+    """Return the stored type: vectors are small, and positions are exact only in float32."""
+    return torch.float32 if len(shape) < 2 or "positions" in name else dtype
+
+
+def checked_blocks(model: ImportedModel, name: str, shape: torch.Size, source: Path) -> Iterator[Tensor]:
+    """Yield the blocks of a tensor whose shape is the expected one."""
+    for block in model.tensors[name].blocks():
+        if block.ndim != len(shape) or block.shape[1:] != shape[1:] or len(block) > shape[0]:
+            raise DataError(
+                f"{source}: {name} has shape {list(block.shape)}, expected {list(shape)} from the configuration"
+            )
+        yield block
