@@ -9,7 +9,7 @@ import sys
 import pytest
 
 from bundles import make_bundle, tiny_bundle
-from commands import run
+from commands import check_error, run
 from softgaze.bundle import ATTENTION, Bundle, add_facts
 from softgaze.explain import Alignment, SelectedMap, View, aer
 from softgaze.explain.map_selection import BY_AGREEMENT
@@ -128,56 +128,42 @@ def test_empty_files_have_no_lines(directory):
     assert (result.returncode, result.stdout) == (0, "")
 
 
-WRONG = {
-    "a missing file": (["nowhere.en", "test.ko"], 3, "nowhere.en does not exist"),
-    "files of different lengths": (["test.en", "short.ko"], 3, "line n must translate line n"),
-    "no base": (["test.en", "test.ko", "--gold", "gold"], 2, "--gold needs --gold-base 0 or 1"),
-    "a base without gold": (["test.en", "test.ko", "--gold-base", "1"], 2, "--gold FILE"),
-    "another base": (["test.en", "test.ko", "--gold", "gold", "--gold-base", "2"], 2, "'0', '1'"),
-    "gold that is none": (
-        ["test.en", "test.ko", "--gold", "test.en", "--gold-base", "1"],
-        3,
-        "test.en: gold, line 1: 'the'",
-    ),
-    "gold that does not exist": (
-        ["test.en", "test.ko", "--gold", "none", "--gold-base", "1"],
-        3,
-        "none does not exist",
-    ),
-    "gold of another length": (
-        ["test.en", "test.ko", "--gold", "short.ko", "--gold-base", "1"],
-        3,
-        "one line per sentence",
-    ),
-    "gold of another base": (
-        ["test.en", "test.ko", "--gold", "past", "--gold-base", "0"],
-        3,
-        "past, line 4: the link 5-3 is past the end: its source has 5 words, counted from 0; is --gold-base right",
-    ),
-    "a method for one model": (["test.en", "test.ko", "--method", "union"], 2, "--reverse"),
-    "maps of one model": (["test.en", "test.ko", "--save-maps"], 2, "--reverse"),
-    "an unknown method": (["test.en", "test.ko", "--reverse", "reverse", "--method", "unoin"], 2, "'union'"),
-    "a share that is none": (["test.en", "test.ko", "--threshold", "2"], 2, "--threshold"),
-    "the same direction twice": (["test.en", "test.ko", "--reverse", "{model}"], 2, "must translate ko → en"),
+GOLD = ["--gold", "gold", "--gold-base", "0"]
+WRONG = {  # options of `align MODEL test.en test.ko`
+    "no base": (["--gold", "gold"], 2, "--gold-base"),
+    "a base without gold": (["--gold-base", "1"], 2, "--gold FILE"),
+    "another base": (["--gold", "gold", "--gold-base", "2"], 2, "'0', '1'"),
+    "gold that is none": ([*GOLD, "--gold", "test.en"], 3, "test.en: gold, line 1: 'the'"),
+    "gold that does not exist": ([*GOLD, "--gold", "none"], 3, "none does not exist"),
+    "gold of another length": ([*GOLD, "--gold", "short.ko"], 3, "one line per sentence"),
+    "gold of another base": ([*GOLD, "--gold", "past"], 3, "past, line 4: the link 5-3 is past the end"),
+    "a method for one model": (["--method", "union"], 2, "--reverse"),
+    "maps of one model": (["--save-maps"], 2, "--reverse"),
+    "an unknown method": (["--reverse", "reverse", "--method", "unoin"], 2, "'union'"),
+    "a share that is none": (["--threshold", "2"], 2, "--threshold"),
+    "the same direction twice": (["--reverse", tiny_bundle], 2, "ko → en"),
 }
 
 
-@pytest.mark.parametrize(("arguments", "code", "fact"), WRONG.values(), ids=WRONG)
-def test_mistakes_are_one_line(directory, arguments, code, fact):
+@pytest.mark.parametrize(("options", "code", "fact"), WRONG.values(), ids=WRONG)
+def test_mistakes_are_one_line(directory, options, code, fact):
     (directory / "gold").write_text("\n" * len(PAIRS))
     (directory / "short.ko").write_text("1-1\n")
     (directory / "past").write_text("1-1 2-1\n\n\n2p1 5-3\n" + "\n" * 4)
-    result = align(directory, *(each.format(model=tiny_bundle()) for each in arguments))
-    assert result.returncode == code, result.stderr
-    assert fact in result.stderr
-    assert "\n" not in result.stderr
-    assert result.stdout == ""
+    options = [option() if callable(option) else option for option in options]
+    check_error(align(directory, "test.en", "test.ko", *options), code, fact)
+
+
+@pytest.mark.parametrize(
+    ("files", "fact"), [(("no.en", "test.ko"), "no.en"), (("test.en", "test.gold"), "line n must")]
+)
+def test_files_that_do_not_fit_are_named(directory, files, fact):
+    (directory / "test.gold").write_text("1-1\n")
+    check_error(align(directory, *files), 3, fact)
 
 
 def test_a_model_without_attention_is_rejected(directory):
-    result = align(directory, "test.en", "test.ko", model=directory / "rnn")
-    assert result.returncode == 2
-    assert "has no attention" in result.stderr
+    check_error(align(directory, "test.en", "test.ko", model=directory / "rnn"), 2, "has no attention")
 
 
 def test_a_real_process_prints_lines_and_one_line_errors(directory):

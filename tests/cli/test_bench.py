@@ -5,7 +5,7 @@ import json
 import pytest
 
 from bundles import lines, make_bundle
-from commands import run
+from commands import check_error, run
 from softgaze.cli.bench import recommendations, table_row
 from softgaze.evaluation.benchmark import BenchmarkResult, BenchmarkSetting, benchmark_settings, fastest, thread_counts
 
@@ -40,10 +40,7 @@ def test_a_trained_model_is_measured_on_every_engine_that_can_run_it(directory, 
 )
 def test_mistakes_are_one_line(directory, arguments, code, fact):
     (directory / "empty.en").write_text("\n\n")
-    result = run(directory, "bench", *arguments)
-    assert result.returncode == code
-    assert fact in result.stderr
-    assert len(result.stderr.strip().splitlines()) == 1
+    check_error(run(directory, "bench", *arguments), code, fact)
 
 
 def test_one_thread_and_all_cores_are_tried():

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from bundles import tiny_bundle
-from commands import run
+from commands import check_error, run
 from pictures import FEATURES, feature_bundle, image_bundle, write_scenes
 from softgaze.data.images import load_photo
 from softgaze.explain import Attention
@@ -63,8 +63,7 @@ def test_a_page_holds_many_pictures_and_a_drawing_one(tmp_path):
     page = (tmp_path / "look.html").read_text(encoding="utf-8")
     assert page.count('id="softgaze-attention') == 3
     assert all(f'"{name}.png"' in page for name in range(3))
-    result = run(tmp_path, "caption", image_bundle(), *paths, "-o", "look.png")
-    assert (result.returncode, "attention.html" in result.stderr) == (2, True)
+    check_error(run(tmp_path, "caption", image_bundle(), *paths, "-o", "look.png"), 2, "attention.html")
 
 
 def test_raw_is_for_drawings(tmp_path):
@@ -111,13 +110,11 @@ def test_sounds_and_arrays_are_shown_as_text_is(tmp_path):
 
 def test_frames_of_another_width_are_rejected(tmp_path):
     np.save(tmp_path / "wide.npy", np.ones((3, 7), dtype="f4"))
-    result = run(tmp_path, "caption", feature_bundle(), "wide.npy")
-    assert (result.returncode, "7" in result.stderr) == (3, True)
+    check_error(run(tmp_path, "caption", feature_bundle(), "wide.npy"), 3, "7")
 
 
 def test_a_model_of_text_captions_nothing(tmp_path):
-    result = run(tmp_path, "caption", tiny_bundle(), "a.jpg")
-    assert (result.returncode, "translates text" in result.stderr) == (2, True)
+    check_error(run(tmp_path, "caption", tiny_bundle(), "a.jpg"), 2, "translates text")
 
 
 @pytest.mark.parametrize(
@@ -134,8 +131,7 @@ def test_mistakes_are_found_before_a_model_is_loaded(tmp_path, arguments, fact):
 
 
 def test_a_missing_model_is_reported(tmp_path):
-    result = run(tmp_path, "caption", "runs/none", "a.jpg")
-    assert (result.returncode, "runs/none" in result.stderr) == (3, True)
+    check_error(run(tmp_path, "caption", "runs/none", "a.jpg"), 3, "runs/none")
     assert run(tmp_path, "caption", image_bundle()).returncode == 2
 
 

@@ -109,8 +109,3 @@ def test_on_a_terminal_it_is_a_table(files: tuple[Path, Path], monkeypatch: pyte
 def test_a_sparkline_shows_every_count() -> None:
     lengths = LengthStatistics(1, 2, 2.0, 3, 3, 3, ((1, 1, 1000), (2, 2, 0), (3, None, 1)))
     assert sparkline(lengths) == "1│█ ▁│3+"
-
-
-def test_help_teaches() -> None:
-    text = run("--help").stdout
-    assert all(word in text for word in ("SRC", "TGT", "--pairs", "--fix", "Exit code"))

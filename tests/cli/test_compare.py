@@ -11,7 +11,7 @@ from dataclasses import replace
 import pytest
 import typer
 
-from commands import run
+from commands import check_error, run
 from corpora import write_corpus
 from evaluation.compare.comparisons import QUICK, archs, compared, planned, take
 from softgaze.cli import compare as cli
@@ -136,10 +136,7 @@ def directory(tmp_path_factory):
 )
 def test_mistakes_are_one_line_and_leave_nothing(directory, arguments, code, fact):
     before = sorted(directory.rglob("*"))
-    result = run(directory, "compare", *arguments)
-    assert result.returncode == code
-    assert fact in result.stderr
-    assert "\n" not in result.stderr
+    check_error(run(directory, "compare", *arguments), code, fact)
     assert sorted(directory.rglob("*")) == before
 
 
@@ -160,9 +157,7 @@ def test_a_refused_command_leaves_the_plan_of_the_one_before(tmp_path):
     plan = planned(tmp_path, "rnn").with_absolute_paths()
     compared(plan)
     command = [*COMMAND, "--archs", archs("rnn"), "--out", "out", "--set=data.vocabulary=40"]
-    result = run(tmp_path, *command)
-    assert result.returncode == 2
-    assert "data.vocabulary" in result.stderr
+    check_error(run(tmp_path, *command), 2, "data.vocabulary")
     assert Experiment.read(plan.out) == plan
 
 
@@ -184,10 +179,14 @@ def test_a_job_returns_its_exit_code_but_a_stopped_job_stops_all(tmp_path, monke
     plan = planned(tmp_path, "rnn")
     plan.write()
     assert cli.launch_job(plan, "unheard of", "train") == 2
+    wait = subprocess.Popen.wait
 
     def killed(number):
-        monkeypatch.setattr(cli, "wait_for_job", lambda process, stop: process.send_signal(number) or process.wait())
-        return cli.launch_job(plan, "rnn:width=16", "train")
+        with monkeypatch.context() as patch:
+            patch.setattr(
+                subprocess.Popen, "wait", lambda process, timeout=None: process.send_signal(number) or wait(process)
+            )
+            return cli.launch_job(plan, "rnn:width=16", "train")
 
     assert killed(signal.SIGKILL) == 137
     with pytest.raises(typer.Exit) as left:
@@ -200,10 +199,7 @@ def test_another_seed_is_rejected_for_new_models_too(tmp_path, monkeypatch):
     compared(plan)
     monkeypatch.setattr(cli, "launch_job", lambda *turn: 6)
     command = [*COMMAND, "--archs", archs("conv"), "--out", "out", "--seed", "7"]
-    result = run(tmp_path, *command)
-    assert result.returncode == 2
-    assert "this comparison was started with seed 1" in result.stderr
-    assert "\n" not in result.stderr
+    check_error(run(tmp_path, *command), 2, "this comparison was started with seed 1")
     assert Experiment.read(plan.out) == plan
     assert run(tmp_path, *command, "--fresh").returncode == 6
 

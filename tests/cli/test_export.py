@@ -4,7 +4,7 @@ import shutil
 import pytest
 
 from bundles import lines
-from commands import run
+from commands import check_error, run
 from engines.exported import exported, trained_bundle
 from softgaze.bundle import Bundle
 from softgaze.engines import export_ctranslate2
@@ -87,20 +87,21 @@ def test_an_existing_export_is_replaced_only_by_force_and_on_success(directory, 
 
 def test_mistakes_are_reported(directory):
     exported(directory / "model", directory / "again", "ctranslate2")
-    result = run(directory, "export", "again", "--to", "ctranslate2", "-o", "made")
-    assert (result.returncode, "was exported already" in result.stderr) == (2, True)
-    result = run(directory, "export", "nothing", "--to", "ctranslate2", "-o", "made")
-    assert (result.returncode, "no such model directory" in result.stderr) == (3, True)
-    result = run(directory, "export", "model", "--to", "onyx", "-o", "made")
-    assert (result.returncode, "'onyx' is not one of" in result.stderr) == (2, True)
-    result = run(directory, "export", "model", "--to", "ctranslate2", "--out", "dev.en")
-    assert (result.returncode, "dev.en: is a file; --out names a directory" in result.stderr) == (2, True)
+    check_error(run(directory, "export", "again", "--to", "ctranslate2", "-o", "made"), 2, "was exported already")
+    check_error(run(directory, "export", "nothing", "--to", "ctranslate2", "-o", "made"), 3, "no such model directory")
+    check_error(run(directory, "export", "model", "--to", "onyx", "-o", "made"), 2, "'onyx' is not one of")
+    check_error(
+        run(directory, "export", "model", "--to", "ctranslate2", "--out", "dev.en"),
+        2,
+        "dev.en: is a file; --out names a directory",
+    )
 
 
 def test_an_unsupported_engine_is_rejected_early(directory, monkeypatch):
     monkeypatch.setattr("softgaze.cli.export.exported_map", lambda *_: pytest.fail("a map was looked for"))
-    result = run(directory, "export", "model", "--to", "onnx", "-o", "made", *DEV)
-    assert (result.returncode, "it can be exported to ctranslate2" in result.stderr) == (2, True)
+    check_error(
+        run(directory, "export", "model", "--to", "onnx", "-o", "made", *DEV), 2, "it can be exported to ctranslate2"
+    )
     assert not (directory / "made").exists()
 
 

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from softgaze.cli import _options as opt
-from softgaze.cli._options import PairCommand, file_pairs, repeat_pair_options, search_options, system_names
+from softgaze.cli._options import PairCommand, file_pairs, search_options, system_names
 from softgaze.config import DEFAULTS
 from softgaze.engines.export import TARGETS
 from softgaze.errors import UsageError
@@ -52,26 +52,6 @@ def test_any_order_of_pairs_and_other_options_is_parsed(given):
     out = [part[1] for part in given if part[0] in ("--out", "-o")]
     expected = (train, dev, out[-1] if out else "", ("--fresh",) in given)
     assert parse([word for part in given for word in part]) == expected
-
-
-def test_pair_options_repeat():
-    arguments = ["--train", "a", "b", "--out", "x", "--train", "c", "d", "--dev", "e", "f"]
-    assert repeat_pair_options(arguments) == [
-        "--train",
-        "a",
-        "--train",
-        "b",
-        "--out",
-        "x",
-        "--train",
-        "c",
-        "--train",
-        "d",
-        "--dev",
-        "e",
-        "--dev",
-        "f",
-    ]
 
 
 @pytest.mark.parametrize("rest", [[], ["--out", "x"], ["-o", "x"], ["--fresh"]])

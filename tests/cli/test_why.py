@@ -6,7 +6,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 from bundles import lines, make_bundle, tiny_bundle
-from commands import run
+from commands import check_error, run
 
 SIZES = ("--lengths", "16,32", "--widths", "8,16")
 
@@ -68,9 +68,7 @@ def test_pairs_that_the_models_split_differently_are_counted_or_rejected(directo
     record = json.loads(run(directory, "why", *models).stdout)
     assert (record["sentences"], record["left_out"]) == (15, 5)
     monkeypatch.setattr("softgaze.evaluation.complexity.dependence.comparable_pairs", lambda translators, pairs: [])
-    result = run(directory, "why", *models)
-    assert (result.returncode, result.stdout) == (2, "")
-    assert "every pair into different words" in result.stderr
+    check_error(run(directory, "why", *models), 2, "every pair into different words")
 
 
 @pytest.mark.parametrize(
@@ -95,6 +93,4 @@ def test_pairs_that_the_models_split_differently_are_counted_or_rejected(directo
     ],
 )
 def test_mistakes_are_one_line(directory, arguments, code, expected):
-    result = run(directory, "why", *arguments)
-    assert (result.returncode, result.stdout) == (code, "")
-    assert expected in result.stderr
+    check_error(run(directory, "why", *arguments), code, expected)

@@ -129,10 +129,10 @@ def test_workers_receive_the_settings_of_their_parent(monkeypatch):
     assert Settings.from_environment() == settings
 
 
-MINIMUM = {setting.name: setting.metadata["minimum"] for setting in fields(Settings) if setting.metadata}
+MINIMUM = {setting.name: setting.metadata.get("minimum") for setting in fields(Settings)}
 
 
-@pytest.mark.parametrize("name", MINIMUM)
+@pytest.mark.parametrize("name", [name for name, minimum in MINIMUM.items() if minimum is not None])
 def test_settings_below_their_minimum(name):
     with pytest.raises(UsageError, match=f"--{name.replace('_', '-')} must be at least"):
         Settings(**{name: MINIMUM[name] - 1})

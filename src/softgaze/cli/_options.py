@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from softgaze.config import Config
     from softgaze.data.captions import CaptionCorpus
     from softgaze.data.corpus import Pair
+    from softgaze.data.processors import Processor
     from softgaze.explain import Alignment
     from softgaze.search.options import SearchOptions
     from softgaze.translator import Translator
@@ -55,7 +56,11 @@ def flag(text: str, *names: str, panel: str | None = None) -> Any:
     return typer.Option(*names, help=text, metavar="", rich_help_panel=panel)
 
 
-Model = Annotated[Path, typer.Argument(metavar="MODEL", help="Model directory.", show_default=False)]
+def argument(text: str, metavar: str, show_default: bool | str = False) -> Any:
+    return typer.Argument(metavar=metavar, help=text, show_default=show_default)
+
+
+Model = Annotated[Path, argument("Model directory.", "MODEL")]
 Device = Annotated[str, option("auto, cpu, cuda, cuda:N or mps.", metavar="DEVICE")]
 Json = Annotated[bool, flag("Print one JSON object instead of text.", "--json")]
 JsonLines = Annotated[bool, flag("Print one JSON object per line.", "--json")]
@@ -164,12 +169,16 @@ def check_text(text: str) -> str:
     return text
 
 
-def given_settings(**sections: dict[str, Any]) -> dict[str, dict[str, Any]]:
-    """Return the settings whose flags were given, by section."""
-    return {
-        section: {key: value for key, value in values.items() if value is not None}
-        for section, values in sections.items()
+def read_settings(
+    config: Path | None, assignments: Sequence[str] | None, implied: Mapping[str, Any], **flags: dict[str, Any]
+) -> dict[str, Any]:
+    """Merge the settings that are implied, in the file, of the flags given (by section) and of --set, in this order."""
+    from softgaze.config import merge_settings, parse_assignments, read_config
+
+    given = {
+        section: {key: value for key, value in values.items() if value is not None} for section, values in flags.items()
     }
+    return merge_settings(implied, read_config(config) if config else {}, given, parse_assignments(assignments or []))
 
 
 def system_names(paths: Sequence[Path]) -> list[str]:
@@ -203,19 +212,12 @@ class PairCommand(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Rewrite `--train A B` to `--train A --train B` and parse."""
-        rest: list[str] = super().parse_args(ctx, repeat_pair_options(args))
+        repeated: list[str] = []
+        for option, argument in zip(["", "", *args], args, strict=False):
+            is_second_file = option in ("--train", "--dev") and not argument.startswith("-")
+            repeated += [option, argument] if is_second_file else [argument]
+        rest: list[str] = super().parse_args(ctx, repeated)
         return rest
-
-
-def repeat_pair_options(arguments: Sequence[str]) -> list[str]:
-    """Insert the option again before the second file of each pair."""
-    result: list[str] = []
-    for index, argument in enumerate(arguments):
-        option = arguments[index - 2] if index >= 2 else ""
-        if option in ("--train", "--dev") and not argument.startswith("-"):
-            result.append(option)
-        result.append(argument)
-    return result
 
 
 def file_pairs(option: str, files: Sequence[Path] | None) -> list[tuple[Path, Path]]:
@@ -247,6 +249,12 @@ class SkipReporter:
         if len(self.errors) > MAX_SKIPS_SHOWN:
             reasons = ", ".join(f"{count:,} × {reason}" for reason, count in count_errors(self.errors).items())
             warn(f"skipped {len(self.errors):,} rows in total ({reasons})")
+
+
+def readable(processor: "Processor", names: Sequence[str], skip: SkipReporter) -> list[str]:
+    """Return the names of the files that the model can read; report the others."""
+    items = processor.try_encode(names, skip)
+    return [name for name, item in zip(names, items, strict=True) if item is not None]
 
 
 class CaptionFiles(NamedTuple):
@@ -312,7 +320,8 @@ def check_gold_base(gold: object, base: IndexBase | None, metavar: str) -> int |
     return None if base is None else int(base)
 
 
-def read_gold(path: Path | None, base: IndexBase | None) -> "list[Alignment] | None":
+def read_gold(path: Path | None, base: IndexBase | None, source: Path, lines: int | None) -> "list[Alignment] | None":
+    """Read the gold alignments of the sentences in `source`; its number of lines is None if it is a pipe."""
     from softgaze.data.corpus import read_lines
     from softgaze.explain.alignment import parse_lines
 
@@ -320,15 +329,12 @@ def read_gold(path: Path | None, base: IndexBase | None) -> "list[Alignment] | N
     if path is None or first_index is None:
         return None
     try:
-        return parse_lines(list(read_lines(path)), first_index, "gold")
+        gold = parse_lines(list(read_lines(path)), first_index, "gold")
     except DataError as error:
         raise DataError(f"{path}: {error}" if str(path) not in str(error) else str(error)) from None
-
-
-def check_gold_lines(gold: "list[Alignment] | None", path: Path | None, source: Path, lines: int | None) -> None:
-    """Raise if the gold file does not have one line per sentence."""
-    if gold is not None and lines not in (None, len(gold)):
+    if lines not in (None, len(gold)):
         raise DataError(f"{source} has {lines:,} lines and {path} {len(gold):,}; gold needs one line per sentence")
+    return gold
 
 
 def check_gold_links(pairs: "Iterable[Pair]", gold: "list[Alignment] | None", path: Path | None) -> "Iterator[Pair]":

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from softgaze.cli import _options as opt
-from softgaze.cli._options import choice, flag, option
+from softgaze.cli._options import argument, choice, flag, option
 from softgaze.cli._output import json_line, open_output, progress
 from softgaze.errors import UsageError
 
@@ -21,8 +21,8 @@ BLOCK_PAIRS = 512  # pairs in memory at once
 
 def align(
     model: opt.Model,
-    source: Annotated[Path, typer.Argument(metavar="SRC", help="Source sentences, one per line (.gz too).")],
-    target: Annotated[Path, typer.Argument(metavar="TGT", help="Their translations, one per line.")],
+    source: Annotated[Path, argument("Source sentences, one per line (.gz too).", "SRC")],
+    target: Annotated[Path, argument("Their translations, one per line.", "TGT")],
     reverse: Annotated[
         Path | None, option("Model of the other direction; combine both alignments.", metavar="MODEL")
     ] = None,
@@ -54,15 +54,14 @@ def align(
     from softgaze.bundle import ATTENTION, add_facts
     from softgaze.data.corpus import count_lines, read_pairs
 
-    gold_alignments = opt.read_gold(gold, gold_base)
     if reverse is None and (method is not None or save_maps):
         raise UsageError(f"{'--method' if method else '--save-maps'} needs two models; give the other with --reverse")
     if threshold is not None and not 0 < threshold <= 1:
         raise UsageError(f"--threshold must be above 0 and at most 1, got {threshold}")
     is_empty = all(path.is_file() and not path.stat().st_size for path in (source, target))
-    pairs = iter(()) if is_empty else opt.check_gold_links(read_pairs(source, target), gold_alignments, gold)
     total = count_lines(source) if source.is_file() and not is_empty else None  # a pipe can be read only once
-    opt.check_gold_lines(gold_alignments, gold, source, total)
+    gold_alignments = opt.read_gold(gold, gold_base, source, total)
+    pairs = iter(()) if is_empty else opt.check_gold_links(read_pairs(source, target), gold_alignments, gold)
     first = list(islice(pairs, SELECTION_PAIRS))  # unreadable files are reported before a model is loaded
     aligner = load_aligner(model, reverse, method, threshold, device).with_selected_maps(first)
     for path, reader in ((model, aligner.forward), (reverse, aligner.reverse)):
@@ -82,8 +81,7 @@ def align(
             advance(len(block))
         file.flush()
     if gold_alignments is not None:
-        report = error_report(alignments, gold_alignments, aligner, as_json=as_json)
-        typer.echo(report, err=output is None)
+        typer.echo(error_report(alignments, gold_alignments, aligner, as_json=as_json), err=output is None)
 
 
 def load_aligner(

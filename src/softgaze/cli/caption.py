@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softgaze.cli import _options as opt
-from softgaze.cli._options import flag
+from softgaze.cli._options import argument, flag
 from softgaze.cli._output import check_output_path, json_line, progress, report_written
 from softgaze.errors import DataError, UsageError
 
@@ -17,9 +17,7 @@ if TYPE_CHECKING:
 
 def caption(
     model: opt.Model,
-    files: Annotated[
-        list[Path], typer.Argument(metavar="FILE", help="Images; for a model of features .npy, .npz or audio files.")
-    ],
+    files: Annotated[list[Path], argument("Images; for a model of features .npy, .npz or audio files.", "FILE")],
     output: opt.Figure = None,
     raw: Annotated[bool, flag("In .svg, .png, .pdf: grid cells with numbers, not smoothed.", "--raw")] = False,
     as_json: opt.JsonLines = False,
@@ -45,9 +43,7 @@ def caption(
         raise UsageError("--raw needs a figure (-o attention.png); a page has a button for it")
     search = opt.search_options(beam_size=beam_size)
     translator = opt.load_captioner(model, device)
-    names = [str(path) for path in files]
-    items = translator.bundle.tokenizers.source.try_encode(names, opt.SkipReporter())
-    readable = [name for name, item in zip(names, items, strict=True) if item is not None]
+    readable = opt.readable(translator.bundle.tokenizers.source, [*map(str, files)], opt.SkipReporter())
     with progress(len(readable), "files", enabled=len(readable) > 1) as advance:
         captions = list(translator.translate_lines(readable, search, progress=advance))
     for translation in captions:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from softgaze.cli import _options as opt
-from softgaze.cli._options import option
+from softgaze.cli._options import argument, option
 from softgaze.cli._output import print_json, progress
 from softgaze.errors import DataError, UsageError
 
@@ -22,12 +22,8 @@ BLOCKS = " ▁▂▃▄▅▆▇█"
 
 
 def check(
-    source: Annotated[
-        Path | None, typer.Argument(metavar="SRC", help="Source sentences, one per line (.gz too).")
-    ] = None,
-    target: Annotated[
-        Path | None, typer.Argument(metavar="TGT", help="Their translations: line n translates line n.")
-    ] = None,
+    source: Annotated[Path | None, argument("Source sentences, one per line (.gz too).", "SRC")] = None,
+    target: Annotated[Path | None, argument("Their translations: line n translates line n.", "TGT")] = None,
     pairs: opt.PairFiles = None,
     as_json: opt.Json = False,
     fix: Annotated[

@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -64,7 +65,6 @@ def compare(
     curves and sample translations with their attention maps. Ctrl-C saves;
     the same command resumes.
     """
-    from softgaze.config import merge_settings, parse_assignments, read_config
     from softgaze.evaluation.compare.experiment import (
         ARCHS,
         BUILT_IN_ARCHS,
@@ -83,35 +83,29 @@ def compare(
         "dev": tuple(opt.file_pairs("--dev", dev)),
         "test": test,
     }
-    check_data(data, built_in)
-    flags = opt.given_settings(
+    corpus_options = {"--train": train_files, "--pairs": pairs, "--dev": dev, "--test": test}
+    if built_in:
+        opt.reject_options("with --built-in; leave out one of the two", corpus_options)
+    elif not train_files and not pairs:
+        raise UsageError("no training data: give --train SRC TGT and --test SRC TGT, or --built-in")
+    elif not test:
+        raise UsageError("no test set: give --test SRC TGT, sentences that are not in the training data")
+    given = opt.read_settings(
+        config,
+        assignments,
+        {},
         model={"size": size},
         data={"source_language": source_lang, "target_language": target_lang, "vocabulary": vocabulary},
         training={"seed": seed},
         budget={"minutes": minutes, "steps": steps},
     )
-    stored = read_config(config) if config else {}
-    settings = shared_settings(
-        merge_settings(stored, flags, parse_assignments(assignments or [])), None if fresh else Experiment.stored(out)
-    )
+    settings = shared_settings(given, None if fresh else Experiment.stored(out))
     models = parse_models(archs if archs is not None else BUILT_IN_ARCHS if built_in else ARCHS, settings)
     if built_in:
         data = {"tables": (), **built_in_files(out / PHRASEBOOK)}
     beam_size = opt.search_options(beam_size=beam_size).beam_size
     experiment = Experiment(out.resolve(), tuple(models), settings, beam_size=beam_size, device=device, **data)
     run_comparison(experiment.with_absolute_paths(), fresh)
-
-
-def check_data(data: dict[str, Any], built_in: bool) -> None:
-    """Require either the built-in corpus or a training and a test set."""
-    options = {"--train": data["train"], "--pairs": data["tables"], "--dev": data["dev"], "--test": data["test"]}
-    given = [name for name, value in options.items() if value]
-    if built_in and given:
-        raise UsageError(f"{given[0]} has no effect with --built-in; leave out one of the two")
-    if not built_in and not {"--train", "--pairs"} & set(given):
-        raise UsageError("no training data: give --train SRC TGT and --test SRC TGT, or --built-in")
-    if not built_in and not data["test"]:
-        raise UsageError("no test set: give --test SRC TGT, sentences that are not in the training data")
 
 
 def run_comparison(experiment: "Experiment", fresh: bool) -> None:
@@ -161,8 +155,14 @@ def launch_job(experiment: "Experiment", name: str, kind: str) -> int:
     command = [sys.executable, "-m", "softgaze", "compare", "--out", str(experiment.out), "--job", kind, name]
     # In its own session the job does not see Ctrl-C, which this process forwards once: the job saves before it exits.
     with catch_signals() as stop, subprocess.Popen(command, stdin=subprocess.PIPE, start_new_session=True) as process:
+        forwarded, code = False, None
         try:
-            code = wait_for_job(process, stop)
+            while code is None:
+                if stop.signal is not None and not forwarded:
+                    process.send_signal(stop.signal)
+                    forwarded = True
+                with suppress(subprocess.TimeoutExpired):
+                    code = process.wait(timeout=0.1)
         except BaseException:
             process.kill()
             raise
@@ -170,19 +170,6 @@ def launch_job(experiment: "Experiment", name: str, kind: str) -> int:
     if stop or code in {128 + signal for signal in STOP_SIGNALS}:
         raise typer.Exit(stop.exit_code if stop else code)
     return code
-
-
-def wait_for_job(process: "subprocess.Popen[bytes]", stop: Any) -> int:
-    """Wait for the job and forward the first signal to it."""
-    forwarded = False
-    while True:
-        if stop.signal is not None and not forwarded:
-            process.send_signal(stop.signal)
-            forwarded = True
-        try:
-            return process.wait(timeout=0.1)
-        except subprocess.TimeoutExpired:
-            continue
 
 
 def run_job(experiment: "Experiment", kind: str, name: str) -> None:

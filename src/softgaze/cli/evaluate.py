@@ -128,9 +128,9 @@ def read_test_set(test: tuple[Path, Path], gold: Path | None, base: opt.IndexBas
     """Read the test set; its gold alignments must fit its sentences."""
     from softgaze.data.corpus import read_pairs
 
-    alignments = opt.read_gold(gold, base)
-    sources, references = zip(*opt.check_gold_links(read_pairs(*test), alignments, gold), strict=True)
-    opt.check_gold_lines(alignments, gold, test[0], len(sources))
+    pairs = list(read_pairs(*test))
+    alignments = opt.read_gold(gold, base, test[0], len(pairs))
+    sources, references = zip(*opt.check_gold_links(pairs, alignments, gold), strict=True)
     return TestSet(sources, references, alignments)
 
 
@@ -185,13 +185,12 @@ def evaluate_text(
         names = opt.system_names(paths)
         systems = [system_of_model(names[0], translator, translations, test_set, options)]
         for name, (path, texts) in zip(names[1:], others, strict=True):
-            if texts is None:
-                other = load(path, options.device)
-                systems.append(
-                    system_of_model(name, other, translate_test_set(other, test_set, options)[0], test_set, options)
-                )
-            else:
+            if texts is not None:
                 systems.append(System(name, count_ngrams(texts, test_set.references, language=language)))
+                continue
+            other = load(path, options.device)
+            other_translations, _ = translate_test_set(other, test_set, options)
+            systems.append(system_of_model(name, other, other_translations, test_set, options))
         if options.with_attention and not any(system.attention for system in systems):
             warn(f"no system has attention ({', '.join(names)}), so there are no attention metrics")
         evaluation = Evaluation(tuple(systems), buckets)
@@ -350,12 +349,9 @@ def caption_test_set(
     captions: list[Translation] = []
     started = perf_counter()
     with progress(len(entries), "files") as advance:
-        for start in range(0, len(entries), processor.batch_size):
-            block = entries[start : start + processor.batch_size]
-            items = processor.try_encode([str(entry.path) for entry in block], skip)
-            block = [entry for entry, item in zip(block, items, strict=True) if item is not None]
-            readable += block
-            names = [str(entry.path) for entry in block]
+        for block in opt.blocks(entries, processor.batch_size):
+            names = opt.readable(processor, [str(entry.path) for entry in block], skip)
+            readable += [entry for entry in block if str(entry.path) in names]
             captions += translator.translate_lines(names, search, progress=advance)
     if not captions:
         raise DataError(f"none of the {len(entries):,} files with captions could be read")
@@ -370,11 +366,9 @@ def pointing_score(
 
     def scores() -> "Iterator[PointingScore]":
         processor = translator.bundle.tokenizers.source
-        for start in range(0, len(test_set.captions), processor.batch_size):
-            block = slice(start, start + processor.batch_size)
-            captions = test_set.captions[block]
-            maps = translator.attentions(captions)
-            for entry, caption, attention in zip(test_set.entries[block], captions, maps, strict=True):
+        for block in opt.blocks(zip(test_set.entries, test_set.captions, strict=True), processor.batch_size):
+            maps = translator.attentions([caption for _, caption in block])
+            for (entry, caption), attention in zip(block, maps, strict=True):
                 name = entry.path.relative_to(directory).as_posix()
                 mentions = label_mentions(caption.text, labels.get(name, ()))
                 photo = processor.photo(str(entry.path)) if mentions else None

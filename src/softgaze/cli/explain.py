@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from softgaze.cli import _options as opt
-from softgaze.cli._options import choice, flag, option
+from softgaze.cli._options import argument, choice, flag, option
 from softgaze.cli._output import check_output_path, count_of, json_line, progress, report_written, warn
 from softgaze.errors import UsageError
 
@@ -31,22 +31,22 @@ RANKED_SENTENCES = 10  # of each ranking that are printed
 
 
 class Request(NamedTuple):
-    """What to do with each text."""
+    """The options that say how texts are translated and shown."""
 
-    output: Path | None
-    target: str | None
-    gold: "Alignment | None"
-    view: dict[str, Any]  # fields that differ from the selected map
-    what_if: bool
-    as_json: bool
+    model: Path
+    device: str
     search: "SearchOptions"
+    output: Path | None
+    as_json: bool
+    target: str | None = None
+    gold: "Alignment | None" = None
+    what_if: bool = False
+    view: dict[str, Any] | None = None  # fields that differ from the selected map
 
 
 def explain(
     model: opt.Model,
-    text: Annotated[
-        str | None, typer.Argument(metavar="TEXT", help="Text to translate and explain; -: each line of stdin.")
-    ] = None,
+    text: Annotated[str | None, argument("Text to translate and explain; -: each line of stdin.", "TEXT")] = None,
     output: opt.Figure = None,
     target: Annotated[
         str | None, option("Explain this translation instead of the model's own.", metavar="TEXT")
@@ -99,46 +99,32 @@ def explain(
         opt.reject_options("with --attention-history", {**text_options, **corpus_options, **others, "--corpus": corpus})
         write_history_page(model, output)
         return
-    search = opt.search_options(beam_size=beam_size)
+    request = Request(model, device, opt.search_options(beam_size=beam_size), output, as_json)
     if corpus is not None:
         opt.reject_options("with --corpus", text_options)
         check_output_path(output, CORPUS_SUFFIXES)
         lines, total = read_corpus(corpus, reference, Path(gold) if gold is not None else None, gold_base, limit)
-        explain_corpus(model, corpus, lines, total, output, as_json, search, device)
+        explain_corpus(request, corpus, lines, total)
         return
     opt.reject_options("without --corpus SRC", corpus_options)
     if target is not None:
         opt.reject_options("with --target, which needs no search", {"--beam-size": beam_size})
     if output is None or output.suffix.lower() != ".html":
         opt.reject_options("without a page (-o attention.html)", {"--no-what-if": no_what_if})
-    view = view_changes(kind, layer, head, rows, measure, subwords)
-    first_index = opt.check_gold_base(gold, gold_base, "LINKS")
-    links = None if gold is None or first_index is None else Alignment.parse(gold, first_index)
-    request = Request(output, target, links, view, not no_what_if, as_json, search)
-    explain_texts(model, read_texts(text), request, device)
-
-
-# --- one text
-
-
-def view_changes(
-    kind: opt.AttentionKind | None,
-    layer: int | None,
-    head: int | None,
-    rows: opt.RowMeaning | None,
-    measure: opt.MapMeasure | None,
-    subwords: bool,
-) -> dict[str, Any]:
-    """Return the fields in which the requested map differs from the selected one."""
     if head is not None and layer is None:
         raise UsageError(f"--head {head} needs --layer")
     if measure == "rollout" and layer is not None:
         raise UsageError("--measure rollout combines all layers; leave out --layer and --head")
-    choices = {"kind": kind, "rows": rows, "measure": measure}
+    choices = {"kind": kind, "rows": rows, "measure": measure, "unit": "subwords" if subwords else None}
     view: dict[str, Any] = {name: value for name, value in choices.items() if value is not None}
     if layer is not None or measure == "rollout" or kind not in (None, "cross"):
         view |= {"layer": layer, "head": head}  # the selected layer and head belong to another kind of attention
-    return {**view, "unit": "subwords"} if subwords else view
+    first_index = opt.check_gold_base(gold, gold_base, "LINKS")
+    links = None if gold is None or first_index is None else Alignment.parse(gold, first_index)
+    explain_texts(read_texts(text), request._replace(target=target, gold=links, what_if=not no_what_if, view=view))
+
+
+# --- one text
 
 
 def read_texts(text: str | None) -> list[str]:
@@ -156,14 +142,14 @@ def read_texts(text: str | None) -> list[str]:
     return texts
 
 
-def explain_texts(model: Path, texts: list[str], request: Request, device: str) -> None:
+def explain_texts(texts: list[str], request: Request) -> None:
     """Explain each text in a file or on the screen."""
     output = request.output
     check_output_path(output)
     if len(texts) > 1 and (output is not None or request.target is not None):
         option = output if output is not None else "--target"
         raise UsageError(f"{option} is for one text, got {len(texts)}; for many: --corpus FILE -o corpus.html")
-    translator = opt.load_attentive(model, device)
+    translator = opt.load_attentive(request.model, request.device)
     what_if = request.what_if and translator.supports_interventions  # an exported model records attention, no more
     for index, text in enumerate(texts):
         if request.target is None:
@@ -328,11 +314,10 @@ def read_corpus(
     """Return the lines of the files in parallel, and their number if it is known."""
     from softgaze.data.corpus import count_lines, read_lines, read_pairs
 
-    alignments = opt.read_gold(gold, base)
-    if alignments is not None and reference is None:
+    if gold is not None and reference is None:
         raise UsageError("--gold aligns the words of reference translations; give them with --reference REF")
     total = count_lines(corpus) if corpus.is_file() else None
-    opt.check_gold_lines(alignments, gold, corpus, total)
+    alignments = opt.read_gold(gold, base, corpus, total)
     if reference:
         pairs: Iterator[Any] = opt.check_gold_links(read_pairs(corpus, reference), alignments, gold)
     else:
@@ -343,47 +328,35 @@ def read_corpus(
     return islice(chain(first, lines), limit), min(total, limit) if total and limit else total
 
 
-def explain_corpus(
-    model: Path,
-    corpus: Path,
-    lines: Iterator[CorpusLine],
-    total: int | None,
-    output: Path | None,
-    as_json: bool,
-    search: "SearchOptions",
-    device: str,
-) -> None:
+def explain_corpus(request: Request, corpus: Path, lines: Iterator[CorpusLine], total: int | None) -> None:
     """Rank the sentences of a corpus by omitted or repeated words and by doubtful attention."""
     from softgaze.explain.corpus_report import report_corpus
 
-    translator = opt.load_attentive(model, device)
+    search, translator = request.search, opt.load_attentive(request.model, request.device)
     first = list(islice(lines, SELECTION_SENTENCES))
-    translator = translator.with_selected_map(selection_pairs(translator, first, search))
+
+    def selection_pairs() -> Iterator[tuple[str, str]]:  # translates only if a pair is requested
+        if all(line.reference is not None for line in first):
+            yield from ((line.source, line.reference or "") for line in first)
+        else:
+            translations = translator.translate([line.source for line in first], search)
+            yield from ((translation.source, translation.text) for translation in translations)
+
+    selected = translator.with_selected_map(selection_pairs())
     with progress(total) as advance:
 
         def analyses() -> "Iterator[SentenceReport | None]":
             start = 1
             for block in opt.blocks(chain(first, lines), BLOCK_SENTENCES):
-                yield from analyze_block(translator, block, start, search)
+                yield from analyze_block(selected, block, start, search)
                 start += len(block)
                 advance(len(block))
 
         result = report_corpus(analyses())
-    example = translator.translate("a").attention
+    example = selected.translate("a").attention
     shows = example.words().description if example is not None else ""
-    facts = {"model": str(model), "corpus": str(corpus), "beam_size": search.beam_size, "shows": shows}
-    show_corpus(result, facts, output, as_json)
-
-
-def selection_pairs(
-    translator: "Translator", lines: list[CorpusLine], search: "SearchOptions"
-) -> Iterator[tuple[str, str]]:
-    """Yield sentences with their references or translations; translates only if a pair is requested."""
-    if all(line.reference is not None for line in lines):
-        yield from ((line.source, line.reference or "") for line in lines)
-    else:
-        translations = translator.translate([line.source for line in lines], search)
-        yield from ((translation.source, translation.text) for translation in translations)
+    facts = {"model": str(request.model), "corpus": str(corpus), "beam_size": search.beam_size, "shows": shows}
+    show_corpus(result, facts, request.output, request.as_json)
 
 
 def analyze_block(
@@ -441,36 +414,33 @@ def corpus_headline(result: "CorpusReport") -> str:
 
 
 def corpus_text(result: "CorpusReport", facts: dict[str, Any]) -> str:
-    """Return the first sentences of each ranking."""
+    """Return the first sentences of each ranking, with the words it is about in brackets."""
     from softgaze.explain.corpus_report import RANKINGS
+    from softgaze.explain.render.text_layout import clean
+
+    def bracketed(words: Sequence[str], positions: Sequence[int]) -> str:
+        return clean(" ".join(f"[{word}]" if index in positions else word for index, word in enumerate(words)))
 
     parts = [corpus_headline(result), f"map: {facts['shows']}"]
     for name, ranking in RANKINGS.items():
         worst, count = result.worst(name, RANKED_SENTENCES), result.summary()["rankings"][name]
-        if worst:
-            title = f"{ranking.title} ({count:,} of {result.sentences:,} sentences): {ranking.explained}"
-            parts.append("\n".join([title, *(line for entry in worst for line in ranking_lines(name, entry))]))
+        lines = [f"{ranking.title} ({count:,} of {result.sentences:,} sentences): {ranking.explained}"]
+        for entry in worst:
+            in_source = {"uncovered": entry.uncovered, "omitted": entry.omitted}.get(name, ())
+            in_output = {"repetition": entry.repeated, "chrf": entry.different}.get(name, ())
+            lines.append(f"  {entry.line:>6,}  {ranked_value(name, entry):>9}  {bracketed(entry.source, in_source)}")
+            lines.append(f"  {'':>6}  {'':>9}  → {bracketed(entry.output, in_output)}")
+        parts += ["\n".join(lines)] if worst else []
     return "\n\n".join(parts)
 
 
-def ranking_lines(name: str, entry: "SentenceReport") -> list[str]:
-    """Return one sentence of a ranking, with the words it is about in brackets."""
-    from softgaze.explain.render.text_layout import clean
-
-    value = {
+def ranked_value(ranking: str, entry: "SentenceReport") -> str:
+    """Return the number by which the sentence is ranked, with its unit."""
+    return {
         "uncovered": count_of(len(entry.uncovered), "word"),
         "omitted": f"{entry.misfit:.1f} nats",
         "repetition": f"{entry.repetition:.0%}",
         "faithfulness": f"{entry.faithfulness:.2f}" if entry.faithfulness is not None else "",
         "aer": f"{entry.aer:.0%}" if entry.aer is not None else "",
         "chrf": f"{entry.scores.get('chrf', 0):.0f}",
-    }[name]
-    in_source = {"uncovered": entry.uncovered, "omitted": entry.omitted}.get(name, ())
-    in_output = {"repetition": entry.repeated, "chrf": entry.different}.get(name, ())
-    source, output = bracketed(entry.source, in_source), bracketed(entry.output, in_output)
-    return [f"  {entry.line:>6,}  {value:>9}  {clean(source)}", f"  {'':>6}  {'':>9}  → {clean(output)}"]
-
-
-def bracketed(words: Sequence[str], positions: Sequence[int]) -> str:
-    """Join the words, those at `positions` in brackets."""
-    return " ".join(f"[{word}]" if position in positions else word for position, word in enumerate(words))
+    }[ranking]

@@ -111,10 +111,8 @@ def readable_pairs(processor: "Processor", pairs: Pairs, skip: opt.SkipReporter)
     from softgaze.evaluation.export_parity import MAX_SENTENCES
 
     readable, sources = set[str](), [*dict.fromkeys(source for source, _ in pairs)]
-    for start in range(0, len(sources), processor.batch_size):
-        batch = sources[start : start + processor.batch_size]
-        items = processor.try_encode(batch, skip)
-        readable.update(source for source, item in zip(batch, items, strict=True) if item is not None)
+    for batch in opt.blocks(sources, processor.batch_size):
+        readable.update(opt.readable(processor, batch, skip))
         if len(readable) >= MAX_SENTENCES:
             break
     return [pair for pair in pairs if pair[0] in readable]

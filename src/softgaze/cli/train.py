@@ -63,21 +63,23 @@ def train(
     softgaze translate runs/mine "Hello."
     """
     from softgaze.cli._progress import training_display
-    from softgaze.config import merge_settings, parse_assignments, parse_config, read_config
+    from softgaze.config import parse_config
     from softgaze.data.corpus import Corpus
     from softgaze.training.dry_run import estimate
     from softgaze.training.train import train as run_training
 
     files = opt.CaptionFiles(images, features, captions)
-    flags = opt.given_settings(
+    given = opt.read_settings(
+        config,
+        assignments,
+        files.settings(),
         model={"arch": arch, "size": size},
         data={"source_language": source_lang, "target_language": target_lang, "vocabulary": vocabulary},
         training={"seed": seed},
         budget={"minutes": minutes, "steps": steps, "epochs": epochs},
         validation={"attention_history": attention_history},
     )
-    stored = read_config(config) if config else {}
-    settings = parse_config(merge_settings(files.settings(), stored, flags, parse_assignments(assignments or [])))
+    settings = parse_config(given)
     corpus: Corpus | CaptionCorpus
     held_out: Corpus | CaptionCorpus | None
     if files.is_given:

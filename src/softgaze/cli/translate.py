@@ -8,10 +8,8 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
-import typer
-
 from softgaze.cli import _options as opt
-from softgaze.cli._options import choice, option
+from softgaze.cli._options import argument, choice, option
 from softgaze.cli._output import json_line, open_output, progress, warn
 from softgaze.errors import UsageError
 
@@ -27,9 +25,7 @@ SAMPLING = "Sampling (any of these replaces beam search)"
 
 def translate(
     model: opt.Model,
-    text: Annotated[
-        str | None, typer.Argument(metavar="TEXT", help="Text to translate.", show_default="--input, else stdin")
-    ] = None,
+    text: Annotated[str | None, argument("Text to translate.", "TEXT", show_default="--input, else stdin")] = None,
     inputs: Annotated[
         list[str] | None, option("Translate each line of FILE (.gz too).", "--input", "-i", metavar="FILE")
     ] = None,
@@ -100,7 +96,22 @@ def translate(
     if on is not None:
         if text is not None or not inputs or not output:
             raise UsageError("--on ray translates files: give --input and --output")
-        translate_on_ray(model, inputs, output, search, window or WINDOW, line_format, address, device)
+        if as_json and output.endswith(".parquet"):
+            raise UsageError(f"--json is for text output; the table {output} has a column for each field")
+        from softgaze.scale.ray_translate import translate as ray_translate
+
+        with silence_ray(), progress(None) as advance:
+            ray_translate(
+                model,
+                inputs,
+                output,
+                search,
+                window=window or WINDOW,
+                formatter=line_format,
+                address=address,
+                device=device,
+                progress=advance,
+            )
         return
     if inputs and len(inputs) > 1:
         raise UsageError(f"one --input at a time, got {len(inputs)}; --on ray accepts several")
@@ -192,35 +203,6 @@ def resumable_output(
 
 
 # --- Ray
-
-
-def translate_on_ray(
-    model: Path,
-    inputs: list[str],
-    output: str,
-    search: "SearchOptions",
-    window: int,
-    line_format: Format,
-    address: str | None,
-    device: str,
-) -> None:
-    """Translate files to a file or directory on a Ray cluster."""
-    from softgaze.scale.ray_translate import translate as ray_translate
-
-    if line_format is translation_json and output.endswith(".parquet"):
-        raise UsageError(f"--json is for text output; the table {output} has a column for each field")
-    with silence_ray(), progress(None) as advance:
-        ray_translate(
-            model,
-            inputs,
-            output,
-            search,
-            window=window,
-            formatter=line_format,
-            address=address,
-            device=device,
-            progress=advance,
-        )
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softgaze.cli import _options as opt
-from softgaze.cli._options import option
+from softgaze.cli._options import argument, option
 from softgaze.cli._output import check_output_path, json_line, progress, report_written
 from softgaze.errors import DataError, UsageError
 
@@ -18,10 +18,7 @@ SUFFIXES = (".svg", ".json", ".txt", ".png", ".pdf")
 
 
 def why(
-    models: Annotated[
-        list[Path] | None,
-        typer.Argument(metavar="MODEL", help="Directories of trained models.", show_default=False),
-    ] = None,
+    models: Annotated[list[Path] | None, argument("Directories of trained models.", "MODEL")] = None,
     test: opt.TestFiles = None,
     lengths: Annotated[str | None, option("Sequence lengths.", metavar="N,N,…", default="64,128,256,512,1024")] = None,
     widths: Annotated[str | None, option("Widths of the vectors.", metavar="D,D,…", default="64,128,256")] = None,

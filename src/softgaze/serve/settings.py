@@ -1,4 +1,4 @@
-"""Settings of a server. The command line reads its defaults from here, so this module imports nothing heavy."""
+"""Settings of a server. The command line makes its options from them, so this module imports nothing heavy."""
 
 import json
 import os
@@ -10,36 +10,43 @@ from softgaze.errors import UsageError
 ENVIRONMENT = "SOFTGAZE_SETTINGS"  # carries the settings from the parent process to its workers
 
 
-def at_least(minimum: float, default: Any) -> Any:
-    return field(default=default, metadata={"minimum": minimum})
+LIMITS = "Limits (maximum values)"  # panel of the command's help
+
+
+def setting(default: Any, text: str, *, minimum: float | None = None, **option: Any) -> Any:
+    """Return a field with the help text, smallest value and other properties of its command-line option."""
+    return field(default=default, metadata={"minimum": minimum, "option": {"help": text, **option}})
+
+
+def limit(default: float, minimum: float, text: str) -> Any:
+    return setting(default, text, minimum=minimum, rich_help_panel=LIMITS)
 
 
 @dataclass(frozen=True)
 class Settings:
-    """Settings named as the flags of `softgaze serve`; the defaults are safe for a public server."""
+    """Settings of a server: each is an option of `softgaze serve`; the defaults are safe for a public server."""
 
-    models: tuple[str, ...] = ()  # directories
-    host: str = "127.0.0.1"
-    port: int = 8000  # 0: a free port
-    workers: int = at_least(1, 1)  # processes, each with its own copy of the models
-    threads: int = at_least(0, 0)  # concurrent batches per process; 0: chosen by engine
-    device: str = "auto"
-    api_keys: str | None = None  # file with one key per line
-    cors: tuple[str, ...] = ()  # allowed origins; "*": all
-    beam_size: int = at_least(1, 5)  # default of requests
+    models: tuple[str, ...] = ()  # directories, the arguments of the command
+    host: str = setting("127.0.0.1", "Address to listen on; 0.0.0.0: all interfaces.")
+    port: int = setting(8000, "Port to listen on; 0: any free port.", min=0, max=65535)
+    workers: int = setting(1, "Processes; each loads all models.", minimum=1)
+    threads: int = setting(0, "Concurrent batches per process; 0: set by the engine.", minimum=0)
+    device: str = setting("auto", "auto, cpu, cuda, cuda:N or mps.")
+    api_keys: str | None = setting(None, "Require an API key listed in FILE (one per line).", metavar="FILE")
+    cors: tuple[str, ...] = setting((), "Origin whose pages may call the API, such as https://a.org; *: all.")
+    beam_size: int = setting(5, "Default beam size.", minimum=1)
 
-    max_body: int = at_least(1024, 1 << 20)  # bytes per request
-    max_characters: int = at_least(1, 10_000)  # per text
-    max_texts: int = at_least(1, 128)  # per request
-    max_beam_size: int = at_least(1, 10)
-    max_hypotheses: int = at_least(1, 11)
-    read_seconds: float = at_least(0.1, 20.0)  # to receive a request
-    deadline: float = at_least(0.1, 30.0)  # seconds from request to the start of its batch
-
-    window: float = at_least(0, 3.0)  # milliseconds that the first text of a batch waits for others
-    batch: int = at_least(1, 64)  # texts per batch
-    queue: int = at_least(1, 1024)  # texts
-    keep_files: float = at_least(0.01, 30.0)  # minutes until a translated file is deleted
+    max_body: int = limit(1 << 20, 1024, "Request body, in bytes.")
+    max_characters: int = limit(10_000, 1, "Length of a text, in characters.")
+    max_texts: int = limit(128, 1, "Texts per request.")
+    max_beam_size: int = limit(10, 1, "Beam size of a request.")
+    max_hypotheses: int = limit(11, 1, "Translations per text.")
+    read_seconds: float = limit(20.0, 0.1, "Time to receive a request, in seconds.")
+    deadline: float = limit(30.0, 0.1, "Waiting time of a text in seconds; then 429.")
+    queue: int = limit(1024, 1, "Number of waiting texts; above it 429.")
+    keep_files: float = limit(30.0, 0.01, "Lifetime of a translated file, in minutes.")
+    batch: int = limit(64, 1, "Texts translated together.")
+    window: float = limit(3.0, 0, "Time a text waits for others to join its batch, in milliseconds.")
 
     shared_dir: str = ""  # directory shared by the workers; created at startup
 
