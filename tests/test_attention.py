@@ -404,7 +404,7 @@ def test_a_cached_step_is_a_row_of_the_causal_whole():
 
 
 @pytest.mark.parametrize("key_heads", [1, 2])
-def test_one_product_for_queries_keys_and_values_is_three(key_heads: int):
+def test_one_product_for_queries_keys_and_values_is_three(key_heads):
     heads, vectors = randomize(MultiHeadAttention(8, 2, key_heads)).double(), normal(B, K, 8)
     results = []
     for training in (True, False):  # in training, one product

@@ -72,7 +72,7 @@ def test_tones_are_louder_than_what_is_between_them():
 
 
 @pytest.mark.parametrize("count", [0, -1, LIMIT + 1])
-def test_too_few_or_too_many_is_one_clear_line(count: int):
+def test_too_few_or_too_many_is_one_clear_line(count):
     with pytest.raises(DataError, match=r"tones: .* melodies asked for"):
         generate(count)
 

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import numpy.typing
 
-from softgaze.data.audio import Mel, log_mel
+from softgaze.data.features import Mel, log_mel
 from softgaze.errors import DataError
 
 Array = np.typing.NDArray[Any]

@@ -1,7 +1,6 @@
 """What the decoding benchmark compares and counts; never how fast anything is."""
 
 from argparse import Namespace
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -21,7 +20,7 @@ FEED = ("feed_forward.inner", "feed_forward.outer", "around_feed_forward.norm")
 CROSS = ("cross.query", "cross.key", "cross.value", "cross.output", "around_cross.norm")
 
 
-def test_every_parameter_of_a_trained_model_finds_a_place_of_its_own() -> None:
+def test_every_parameter_of_a_trained_model_finds_a_place_of_its_own():
     model = build_model("transformer", source_vocabulary=9, **SMALL)
     layers = {
         "encoder": {part: f"x.{part}" for part in (*PARTS, *FEED)},
@@ -37,7 +36,7 @@ def test_every_parameter_of_a_trained_model_finds_a_place_of_its_own() -> None:
     assert {id(value) for value in found.values()} == {id(value) for value in ours.values()}
 
 
-def test_weights_that_do_not_fit_a_peer_are_refused() -> None:
+def test_weights_that_do_not_fit_a_peer_are_refused():
     layer = torch.nn.Linear(2, 2)
     weights.load(layer, {"weight": torch.ones(2, 2)}, "bias")
     assert layer.weight.sum() == 4
@@ -47,13 +46,13 @@ def test_weights_that_do_not_fit_a_peer_are_refused() -> None:
         weights.load(layer, {**layer.state_dict(), "more": torch.ones(1)}, "nothing")
 
 
-def test_peers_get_our_places() -> None:
+def test_peers_get_our_places():
     table = weights.sinusoids(8, first=1)
     assert not table[0].any()
     torch.testing.assert_close(table[1:], sinusoidal(torch.arange(weights.MAX_POSITIONS), 8))
 
 
-def test_what_was_written_is_compared_in_pieces_as_far_as_everybody_goes(tmp_path: Path) -> None:
+def test_what_was_written_is_compared_in_pieces_as_far_as_everybody_goes(tmp_path):
     (tmp_path / "vocabulary.txt").write_text("<pad>\n<unk>\n<s>\n</s>\na\nb\n", encoding="utf-8")
     job = Job(**{**dict.fromkeys(Job.__annotations__, 0), "corpus": str(tmp_path)})  # type: ignore[arg-type]
     orders = Orders(job, 2, 0, 1, False, 1, "")
@@ -64,7 +63,7 @@ def test_what_was_written_is_compared_in_pieces_as_far_as_everybody_goes(tmp_pat
     assert decoding.alike({"written": ["a b", "a"]}, {"written": ["a b", "b"]}) == 0.5
 
 
-def test_ratios_are_taken_within_rounds_and_failures_say_why() -> None:
+def test_ratios_are_taken_within_rounds_and_failures_say_why():
     facts = {"tokens_per_second": 1.0, "version": "1", "batch": 32, "same": 1.0}
     runs = [
         {"contender": name, "round": number, "sentences_per_second": rate, **facts}
@@ -75,7 +74,7 @@ def test_ratios_are_taken_within_rounds_and_failures_say_why() -> None:
     assert "| JoeyNMT | | — (no/wheel) |" in page
 
 
-def test_a_model_that_no_peer_has_is_refused_by_name() -> None:
+def test_a_model_that_no_peer_has_is_refused_by_name():
     def bundle(**options: object) -> SimpleNamespace:
         about = Description("transformer", "tiny", options, "en", "de", 100)
         return SimpleNamespace(path="m", description=about, tokenizers=SimpleNamespace(joint=True))
@@ -85,7 +84,7 @@ def test_a_model_that_no_peer_has_is_refused_by_name() -> None:
         decoding.comparable(bundle(positions="rotary"))  # type: ignore[arg-type]
 
 
-def test_our_engines_batch_for_themselves_and_nobody_is_tried_with_one_choice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_our_engines_batch_for_themselves_and_nobody_is_tried_with_one_choice(monkeypatch):
     tried = []
 
     def run(name: str, orders: Orders) -> dict[str, float]:

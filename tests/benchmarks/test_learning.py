@@ -4,13 +4,13 @@ import json
 
 import pytest
 
-from benchmarks.learning import Seen, curve_table, first_at, level_table, parse, scored
+from benchmarks.learning import Validation, curve_table, first_at, level_table, parse, scored
 from bundles import tokenizer
 from softgaze.bundle import Tokenizers
 
 
 def course(*scores):
-    return [Seen(250 * number, 2.0 * number, 5.0 - number, score) for number, score in enumerate(scores, 1)]
+    return [Validation(250 * number, 2.0 * number, 5.0 - number, score) for number, score in enumerate(scores, 1)]
 
 
 def test_a_level_is_reached_at_the_first_validation_above_it():

@@ -1,7 +1,6 @@
 """The arithmetic of what an exported model costs; never how fast anything is."""
 
 from itertools import islice
-from pathlib import Path
 
 import pytest
 
@@ -9,20 +8,20 @@ from benchmarks import shipping
 from benchmarks.shipping import Done
 
 
-def test_the_share_of_the_throughput_is_taken_within_rounds() -> None:
+def test_the_share_of_the_throughput_is_taken_within_rounds():
     told = shipping.compared("all", [[2.0, 1.0], [4.0, 4.0], [4.0, 3.0]], 100)
     assert "softgaze 4.00 (2.00–4.00) s (25 sentences/s)" in told
     assert "**0.750 (0.500–1.000)**" in told
 
 
-def test_the_base_install_holds_no_torch() -> None:
+def test_the_base_install_holds_no_torch():
     found = shipping.installed("softgaze")
     assert {"softgaze", "numpy", "ctranslate2", "sentencepiece", "typer"} <= found.keys()
     assert not {"torch", "safetensors", "onnxruntime", "fastapi"} & found.keys()
     assert all(size > 0 for size in found.values())
 
 
-def test_a_command_is_run_and_its_exit_code_checked() -> None:
+def test_a_command_is_run_and_its_exit_code_checked():
     done = shipping.run(["-c", "import sys; print('{\"loaded\": 1}', file=sys.stderr)"], 1)
     assert done.clock == {"loaded": 1}
     assert shipping.run(["-c", "raise SystemExit(2)"], 1, code=2).seconds > 0
@@ -30,18 +29,18 @@ def test_a_command_is_run_and_its_exit_code_checked() -> None:
         shipping.run(["-c", "raise SystemExit('why')"], 1)
 
 
-def test_the_clock_is_the_last_line_that_was_said() -> None:
+def test_the_clock_is_the_last_line_that_was_said():
     assert Done(1.0, 1.0, 'a warning\n{"done": 5}\n', 0.0).clock == {"done": 5}
 
 
-def test_short_lines_without_end_differ() -> None:
+def test_short_lines_without_end_differ():
     made = list(islice(shipping.beginnings(["a b c d e f g h i", "k l m"]), 16))
     assert made[:4] == ["a b", "k l", "a b c", "k l m"]
     assert max(len(each.split()) for each in made) == 8
     assert made[14:] == made[:2]
 
 
-def test_a_part_that_is_measured_again_leaves_the_others_on_the_page(tmp_path: Path) -> None:
+def test_a_part_that_is_measured_again_leaves_the_others_on_the_page(tmp_path):
     for name, found in (("sizes", ["## Place", "old"]), ("starting", ["## First"]), ("sizes", ["## Place", "new"])):
         shipping.keep(tmp_path / "page", name, found)
     assert (tmp_path / "page.md").read_text() == "# What an exported model costs\n\n## First\n\n## Place\n\nnew\n"

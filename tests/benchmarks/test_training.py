@@ -6,7 +6,6 @@ import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
 from itertools import islice
 from pathlib import Path
-from types import ModuleType
 
 import pytest
 import torch
@@ -50,33 +49,33 @@ def run(contender: str, number: int, rate: float, **more: object) -> training.An
     return {**common, "round": number, "contender": contender, "tokens_per_second": rate, **facts, **more}
 
 
-def test_contenders_take_turns() -> None:
+def test_contenders_take_turns():
     order = [(turn.round, turn.contender) for turn in training.turns(["a", "b", "c"], 2)]
     assert order == [(0, "a"), (0, "b"), (0, "c"), (1, "a"), (1, "b"), (1, "c")]
 
 
-def test_ratios_are_taken_within_rounds() -> None:
+def test_ratios_are_taken_within_rounds():
     runs = [run("softgaze", 0, 100), run("eole", 0, 50), run("softgaze", 1, 30), run("eole", 1, 10)]
     ours, theirs = summarise(runs)
     assert ours.rate == Spread(65, 30, 100)
     assert theirs.ratio == Spread(2.5, 2, 3)  # the ratio of the medians would be 65 / 30
 
 
-def test_a_peer_that_fails_is_reported_with_its_reason() -> None:
+def test_a_peer_that_fails_is_reported_with_its_reason():
     runs = [run("softgaze", 0, 100), {**run("sockeye", 0, 1), "error": "no such wheel"}]
     page = document(runs, Facts("text", 2, 4096, {"float32": 1e9, "bfloat16": 1e9}))
     assert "| Sockeye |  |  | — (no such wheel) |" in page
     assert "| softgaze | 1 | float32 | 100 (100–100) | — | 40% | 3,000 | 10 |" in page
 
 
-def test_the_chart_is_whole() -> None:
+def test_the_chart_is_whole():
     drawn = ElementTree.fromstring(chart([run("softgaze", 0, 100), run("eole", 0, 50)]))
     text = [each.text or "" for each in drawn.iter("{http://www.w3.org/2000/svg}text")]
     assert "100" in text
     assert any("softgaze × 2.00" in each for each in text)
 
 
-def test_the_whole_way_from_the_command_line_to_the_page(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_whole_way_from_the_command_line_to_the_page(tmp_path, monkeypatch):
     """Every process is replaced by its answer; one peer breaks in the first round and is not tried again."""
     write(tmp_path / "text", pairs=100, seed=0)
     asked = []
@@ -120,7 +119,7 @@ def test_the_whole_way_from_the_command_line_to_the_page(tmp_path: Path, monkeyp
     assert len((tmp_path / "r.jsonl").read_text().splitlines()) == 9  # one case again, the other kept
 
 
-def test_the_meter_counts_whole_updates_after_the_warm_up(job: Job) -> None:
+def test_the_meter_counts_whole_updates_after_the_warm_up(job):
     clock = iter([0.0, 10.0, 12.0, 14.0, 16.0])  # the first batch warms up, three are measured, the fifth ends it
     meter = Meter(job, clock=lambda: next(clock))
     for tokens in (1, 20, 30, 40):
@@ -130,7 +129,7 @@ def test_the_meter_counts_whole_updates_after_the_warm_up(job: Job) -> None:
     assert (meter.tokens, meter.seconds, meter.updates) == (90, 6.0, 3)
 
 
-def test_softgaze_reports_the_real_tokens_of_its_batches(job: Job) -> None:
+def test_softgaze_reports_the_real_tokens_of_its_batches(job):
     trainer, meter = trainer_of(job), Meter(job, clock=iter(range(100)).__next__)
     counted(trainer, meter)
     with pytest.raises(Finished):
@@ -141,7 +140,7 @@ def test_softgaze_reports_the_real_tokens_of_its_batches(job: Job) -> None:
     assert meter.tokens == sum(int((each != PAD).sum()) for each in wanted)
 
 
-def test_everybody_reads_the_same_tokens(job: Job) -> None:
+def test_everybody_reads_the_same_tokens(job):
     from benchmarks.peers.job import read_ids
 
     shards = trainer_of(job).data.train
@@ -150,7 +149,7 @@ def test_everybody_reads_the_same_tokens(job: Job) -> None:
     assert len(Path(job.file("vocabulary.txt")).read_text("utf-8").splitlines()) == job.vocabulary
 
 
-def test_batches_for_plain_loops_keep_the_budget_and_lose_nothing() -> None:
+def test_batches_for_plain_loops_keep_the_budget_and_lose_nothing():
     pairs = [([1] * length, [2] * (length + 3)) for length in range(1, 40)]
     cut = list(batching.cut_by_budget(pairs, 100))
     assert [pair for batch in cut for pair in batch] == pairs
@@ -160,7 +159,7 @@ def test_batches_for_plain_loops_keep_the_budget_and_lose_nothing() -> None:
 # --- operations -------------------------------------------------------------------------------------------------
 
 
-def test_a_linear_layer_costs_six_operations_for_each_weight_and_row() -> None:
+def test_a_linear_layer_costs_six_operations_for_each_weight_and_row():
     class Linear(nn.Module):  # encode does nothing and decode is one linear layer, as is the output
         def __init__(self) -> None:
             super().__init__()
@@ -177,7 +176,7 @@ def test_a_linear_layer_costs_six_operations_for_each_weight_and_row() -> None:
     assert operations(Linear(), pairs) == 6 * 6 * (5 * 7 + 7 * 11)  # type: ignore[arg-type]
 
 
-def test_an_attention_costs_its_projections_and_two_products() -> None:
+def test_an_attention_costs_its_projections_and_two_products():
     class Attention(nn.Module):
         def __init__(self) -> None:
             super().__init__()
@@ -198,7 +197,7 @@ def test_an_attention_costs_its_projections_and_two_products() -> None:
 
 
 @pytest.mark.parametrize("arch", ["transformer", "rnn-luong", "rnn-bahdanau"])
-def test_no_kernel_hides_its_operations(arch: str) -> None:
+def test_no_kernel_hides_its_operations(arch):
     size = {"width": 16} | ({"feed_forward_width": 32, "heads": 2} if arch == "transformer" else {})
     model = build_model(arch, source_vocabulary=20, **size)
     tokens = torch.randint(4, 20, (2, 6))
@@ -209,9 +208,7 @@ def test_no_kernel_hides_its_operations(arch: str) -> None:
 
 
 @pytest.mark.parametrize("module", [training, decoding, shipping, parity])
-def test_a_quick_run_never_replaces_the_table_of_a_full_one(
-    module: ModuleType, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_quick_run_never_replaces_the_table_of_a_full_one(module, monkeypatch):
     needed = ["--transformer", "m", "--text", "t"] if module is shipping else []
     read = training.parse if module is training else module.arguments
     places = []
@@ -222,13 +219,13 @@ def test_a_quick_run_never_replaces_the_table_of_a_full_one(
     assert places[0].name == places[1].name
 
 
-def test_what_is_said_counts_for_more_than_the_form() -> None:
+def test_what_is_said_counts_for_more_than_the_form():
     given = decoding.arguments(["--full", "--rounds", "9", "--models", "m"])
     assert (given.rounds, given.sentences, given.beams, given.cases) == (9, 1000, [5, 1], [])
     assert decoding.arguments([]).cases == ["transformer tiny"]
 
 
-def test_tables_that_are_not_measured_again_are_kept(tmp_path: Path) -> None:
+def test_tables_that_are_not_measured_again_are_kept(tmp_path):
     runs = [{"case": case, "setting": setting} for case in ("a", "b") for setting in ("one", "all")]
     (tmp_path / "made.jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs))
     assert training.earlier(tmp_path / "made", [("a",)]) == runs[2:]

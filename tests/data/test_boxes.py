@@ -1,4 +1,4 @@
-"""Boxes: how much of a grid they cover, held against pixels, and what a gaze that knows nothing gets."""
+"""Boxes: how much of a grid they cover, compared with counted pixels, and the pointing of a uniform map."""
 
 import numpy as np
 import pytest
@@ -28,21 +28,19 @@ def counted(several: list[Box]) -> np.ndarray:
 @given(
     several=st.lists(boxes(), max_size=4), rows=st.sampled_from([1, 2, 3, 6]), columns=st.sampled_from([1, 4, 8, 12])
 )
-def test_coverage_is_what_counting_pixels_gives(several: list[Box], rows: int, columns: int) -> None:
+def test_coverage_equals_counted_pixels(several, rows, columns):
     expected = counted(several).reshape(rows, PIXELS // rows, columns, PIXELS // columns).mean(axis=(1, 3))
     assert coverage(several, rows, columns) == pytest.approx(expected)
 
 
 @given(several=st.lists(boxes(), max_size=4), rows=st.integers(1, 9), columns=st.integers(1, 9))
-def test_a_gaze_that_is_the_same_everywhere_points_as_well_as_the_boxes_are_large(
-    several: list[Box], rows: int, columns: int
-) -> None:
+def test_a_uniform_map_points_by_the_area_of_the_boxes(several, rows, columns):
     even = np.full((rows, columns), 1 / (rows * columns))
     assert pointing(even, several) == pytest.approx(share(several)) == pytest.approx(counted(several).mean())
 
 
 @given(box=boxes(), weights=st.lists(st.floats(0, 1), min_size=12, max_size=12).filter(sum))
-def test_a_box_and_what_is_around_it_share_the_whole_gaze(box: Box, weights: list[float]) -> None:
+def test_a_box_and_the_area_around_it_share_all_weight(box, weights):
     gaze = np.reshape(weights, (3, 4)) / sum(weights)
     around = [
         Box(0, 0, 1, box.top),
@@ -54,12 +52,12 @@ def test_a_box_and_what_is_around_it_share_the_whole_gaze(box: Box, weights: lis
 
 
 @given(box=boxes(), width=st.integers(1, 5000), height=st.integers(1, 5000))
-def test_pixels_and_back(box: Box, width: int, height: int) -> None:
+def test_pixels_and_back(box, width, height):
     size = (width, height)
     assert Box.of_pixels(*box.pixels(size), size=size) == pytest.approx(box)
     assert box.area == pytest.approx(share([box]))
 
 
-def test_what_lies_outside_is_cut_off() -> None:
+def test_boxes_are_clipped_to_the_image():
     assert Box.of_pixels(-10, 5, 30, 100, (40, 50)) == Box(0, 0.1, 0.5, 1)
     assert Box.of_pixels(50, 5, 30, 10, (40, 50)).area == 0

@@ -18,8 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from softgaze.data.audio import Mel
-from softgaze.data.features import read_features
+from softgaze.data.features import Mel, read_features
 from softgaze.data.images import LoadedImage, Photo, center_square, load_photo, read_image
 from softgaze.errors import DataError, OnError, UsageError, did_you_mean, raise_error
 

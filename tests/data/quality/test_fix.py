@@ -1,27 +1,25 @@
 """Fixed copies contain only correct pairs; anything uncertain is removed or rejected."""
 
 import random
-from pathlib import Path
 
 import numpy as np
 import pytest
 
-from data.quality.toys import finding_of, save, sides, toy_pairs, with_shift
-from softgaze.data.corpus import Corpus, Pair, read_pairs
-from softgaze.data.quality import check_corpus, fix_corpus
+from data.quality.toys import finding_of, fix, save, save_sides, sides, toy_pairs, with_shift
+from softgaze.data.corpus import Corpus, Pair
+from softgaze.data.quality import check_corpus
 from softgaze.data.quality.check import EDGE, PartAlignment
 from softgaze.data.quality.fix import DROP, plan_offsets
 from softgaze.data.quality.misalignment import Shift
 from softgaze.errors import DataError
 
 
-def test_what_was_fixed_passes_the_check(tmp_path: Path) -> None:
+def test_what_was_fixed_passes_the_check(tmp_path):
     clean = toy_pairs(1200)
     pairs = with_shift(clean, 600, 60, 1)
     bad = [Pair("", "klm"), Pair("", ""), clean[7], Pair("abc.", "klmno " * 40), Pair("abcd efg abc.", "привет мир.")]
     corpus = save(tmp_path, [*pairs[:900], *bad, *pairs[900:]])
-    fixed = fix_corpus(corpus, tmp_path / "f.en", tmp_path / "f.xx")
-    kept = list(read_pairs(tmp_path / "f.en", tmp_path / "f.xx"))
+    fixed, kept = fix(tmp_path, corpus)
     assert set(kept) <= set(clean)
     assert len(kept) == fixed.kept == len(set(kept)) >= 1170
     assert fixed.realigned >= 45
@@ -30,18 +28,17 @@ def test_what_was_fixed_passes_the_check(tmp_path: Path) -> None:
     assert not check_corpus(Corpus.of([(tmp_path / "f.en", tmp_path / "f.xx")])).findings
 
 
-def test_an_unrelated_range_is_noticed_and_left_out(tmp_path: Path) -> None:
+def test_an_unrelated_range_is_noticed_and_left_out(tmp_path):
     pairs = toy_pairs(1200)
     sources, targets = sides(pairs)
     targets[500:600] = random.Random(1).sample(targets[700:], 100)
-    corpus = save(tmp_path, [Pair(*texts) for texts in zip(sources, targets, strict=True)])
+    corpus = save_sides(tmp_path, sources, targets)
     report = check_corpus(corpus)
     assert abs(finding_of(report, "no_match").count - 100) <= 6
-    fix_corpus(corpus, tmp_path / "f.en", tmp_path / "f.xx", report)
-    assert set(read_pairs(tmp_path / "f.en", tmp_path / "f.xx")) <= set(pairs)
+    assert set(fix(tmp_path, corpus, report)[1]) <= set(pairs)
 
 
-def test_the_edges_of_a_range_are_left_out_and_its_inside_moved(tmp_path: Path) -> None:
+def test_the_edges_of_a_range_are_left_out_and_its_inside_moved(tmp_path):
     corpus = save(tmp_path, [Pair("a", "k")])
     sure, unsure = Shift(20, 40, -1, True), Shift(60, 70, 3, False)
     alignment = PartAlignment(corpus.parts[0], (100, 100), [sure, unsure], True)
@@ -56,32 +53,30 @@ def test_the_edges_of_a_range_are_left_out_and_its_inside_moved(tmp_path: Path) 
         assert np.concatenate(plans)[:100].tolist() == expected
 
 
-def test_a_range_to_the_end_reaches_the_end_of_the_longer_file(tmp_path: Path) -> None:
+def test_a_range_to_the_end_reaches_the_end_of_the_longer_file(tmp_path):
     part = save(tmp_path, [Pair("a", "k")]).parts[0]
     alignment = PartAlignment(part, (102, 100), [Shift(0, 100, -2, True)], True)
     assert plan_offsets(alignment, 0, 102).tolist() == [-2] * 102
 
 
-def test_a_byte_order_mark_is_fatal_and_fixed(tmp_path: Path) -> None:
+def test_a_byte_order_mark_is_fatal_and_fixed(tmp_path):
     pairs = toy_pairs(20)
     corpus = save(tmp_path, pairs)
     (tmp_path / "t.en").write_bytes(b"\xef\xbb\xbf" + (tmp_path / "t.en").read_bytes())
     report = check_corpus(corpus)
     assert "byte-order mark" in finding_of(report, "unreadable").message
     assert report.exit_code == 3
-    fix_corpus(corpus, tmp_path / "f.en", tmp_path / "f.xx", report)
-    assert list(read_pairs(tmp_path / "f.en", tmp_path / "f.xx")) == pairs
+    assert fix(tmp_path, corpus, report)[1] == pairs
 
 
-def test_fix_never_starts_a_file_with_a_byte_order_mark(tmp_path: Path) -> None:
+def test_fix_never_starts_a_file_with_a_byte_order_mark(tmp_path):
     pairs = toy_pairs(20)
     corpus = save(tmp_path, [Pair("", "klm"), Pair("\ufeff" + pairs[0].source, pairs[0].target), *pairs[1:]])
-    fix_corpus(corpus, tmp_path / "f.en", tmp_path / "f.xx")
-    assert list(read_pairs(tmp_path / "f.en", tmp_path / "f.xx")) == pairs
+    assert fix(tmp_path, corpus)[1] == pairs
 
 
-def test_nothing_but_empty_lines(tmp_path: Path) -> None:
+def test_nothing_but_empty_lines(tmp_path):
     corpus = save(tmp_path, [Pair("", "")] * 3)
     assert check_corpus(corpus).exit_code == 3
     with pytest.raises(DataError, match="no pair"):
-        fix_corpus(corpus, tmp_path / "f.en", tmp_path / "f.xx")
+        fix(tmp_path, corpus)

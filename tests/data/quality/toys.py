@@ -4,8 +4,8 @@ import random
 from collections.abc import Sequence
 from pathlib import Path
 
-from softgaze.data.corpus import Corpus, Pair, write_lines
-from softgaze.data.quality import Finding, QualityReport
+from softgaze.data.corpus import Corpus, Pair, read_pairs, write_lines
+from softgaze.data.quality import Finding, FixResult, QualityReport, fix_corpus
 
 WORDS = 400
 HANGUL = [chr(code) for code in range(0xAC00, 0xD7A3, 7)]
@@ -25,10 +25,19 @@ def toy_pairs(count: int, seed: int = 0, hangul: bool = False) -> list[Pair]:
 
 
 def save(folder: Path, pairs: Sequence[Pair], name: str = "t") -> Corpus:
+    return save_sides(folder, *sides(pairs), name)
+
+
+def save_sides(folder: Path, sources: Sequence[str], targets: Sequence[str], name: str = "t") -> Corpus:
     files = folder / f"{name}.en", folder / f"{name}.xx"
-    write_lines(files[0], [pair.source for pair in pairs])
-    write_lines(files[1], [pair.target for pair in pairs])
+    for path, lines in zip(files, (sources, targets), strict=True):
+        write_lines(path, lines)
     return Corpus.of([files])
+
+
+def fix(folder: Path, corpus: Corpus, report: QualityReport | None = None) -> tuple[FixResult, list[Pair]]:
+    files = folder / "f.en", folder / "f.xx"
+    return fix_corpus(corpus, *files, report), list(read_pairs(*files))
 
 
 def finding_of(report: QualityReport, code: str) -> Finding:

@@ -4,7 +4,7 @@ No model, dictionary or list of languages is needed: all pairs are compared with
 twice, as a stream. Memory holds about 28 bytes per pair (two hashes to find repetitions, twelve bytes of evidence for
 shifts), more while hashes are sorted, and a sample of at most `SAMPLE` pairs.
 
-    line_features → rules → misalignment → check → fix
+    rules → misalignment → check → fix
 """
 
 from softgaze.data.quality.check import Example, Finding, QualityReport, check_corpus

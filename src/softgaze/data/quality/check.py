@@ -11,7 +11,6 @@ from typing import NamedTuple
 import numpy as np
 
 from softgaze.data.corpus import Corpus, CorpusPart, LineError, OnLineError
-from softgaze.data.quality.line_features import Array, Window, measure, windows
 from softgaze.data.quality.misalignment import (
     MAX_OFFSET,
     MIN_POWER,
@@ -22,7 +21,18 @@ from softgaze.data.quality.misalignment import (
     Shift,
     find_shifts,
 )
-from softgaze.data.quality.rules import RULES, Baseline, CorpusStatistics, Level, RuleChecker, SideStatistics
+from softgaze.data.quality.rules import (
+    RULES,
+    Array,
+    Baseline,
+    CorpusStatistics,
+    Level,
+    RuleChecker,
+    SideStatistics,
+    Window,
+    measure,
+    windows,
+)
 from softgaze.errors import DataError
 
 EXAMPLES = 5  # per finding

@@ -9,9 +9,8 @@ import numpy as np
 
 from softgaze.data.corpus import Corpus, line_writer
 from softgaze.data.quality.check import EDGE, Details, PartAlignment, QualityReport, check_corpus, line_count_finding
-from softgaze.data.quality.line_features import Array, Window, measure, windows
 from softgaze.data.quality.misalignment import SEARCH_ROWS
-from softgaze.data.quality.rules import RULES, RuleChecker, contains, hash_pairs
+from softgaze.data.quality.rules import RULES, Array, RuleChecker, Window, contains, hash_pairs, measure, windows
 from softgaze.errors import DataError
 
 DROP = np.iinfo(np.int64).max  # pseudo-offset of rows to remove

@@ -13,8 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from softgaze.data.quality.line_features import Array, Lines, Window
-from softgaze.data.quality.rules import log_ratio
+from softgaze.data.quality.rules import Array, Lines, Window, log_ratio
 
 # --- vectors of words and lines ---------------------------------------------------------------------------------
 
