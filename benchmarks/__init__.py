@@ -1,1 +1,1 @@
-"""Measurements of softgaze beside its peers; nothing here is imported by the package."""
+"""Benchmarks of softgaze and its peers; the package does not import them."""

@@ -98,7 +98,7 @@ def main() -> None:
     for name in ("model", "source", "target", "gold"):
         parser.add_argument(name, type=Path)
     parser.add_argument("--gold-base", type=int, choices=(0, 1), required=True)
-    parser.add_argument("--dev", type=Path, nargs=2, metavar=("SRC", "TGT"), help="choose the map anew, on these")
+    parser.add_argument("--dev", type=Path, nargs=2, metavar=("SRC", "TGT"), help="select the map again, on these")
     parser.add_argument("--longest", type=int, default=10_000, help="leave longer sentences out")
     given = parser.parse_args()
     right = parse_lines(list(read_lines(given.gold)), given.gold_base, "gold")

@@ -5,11 +5,11 @@
     python -m benchmarks.decoding --full --models runs/pre --text test.en
     python -m benchmarks.decoding --full --models runs/pre --text test.en --add --beams 1 --settings alone    one table
 
-With `--trained` a Transformer is trained first (or `--models` names some that were), and everybody gets its weights,
-each in its own format: a peer must write greedily what ours writes before it is timed. RNNs differ too much for that:
-they have weights drawn at random, and everybody writes as many tokens for each sentence. Every run is a process of its
-own, timed from ids (or pieces) to ids, models loaded and warm. Contenders take turns, and what is reported is the
-ratio within a round.
+With `--trained` a Transformer is trained first (`--models` takes trained ones), and every contender loads its weights
+in its own format: its greedy output must equal ours before it is timed. RNNs differ too much for that: they have random
+weights, and every contender writes the same number of tokens for each sentence. Every run is a separate process, timed
+from ids (or pieces) to ids with the model loaded and warm. Contenders take turns; the report shows the ratio within a
+round.
 """
 
 import argparse
@@ -53,14 +53,14 @@ if TYPE_CHECKING:
 
 
 class Contender(NamedTuple):
-    """Who decodes: a module of `peers`, and what it is told beside the orders."""
+    """A module of `peers` that decodes, and its argument."""
 
     label: str
     module: str
-    environment: str  # whose interpreter
+    environment: str  # of the interpreter
     archs: tuple[str, ...]
     argument: str = ""
-    residuals: tuple[str, ...] = ("pre", "post")  # whose trained weights it can load
+    residuals: tuple[str, ...] = ("pre", "post")  # kinds of trained weights it can load
 
 
 BOTH = ("transformer", "rnn-luong")
@@ -80,9 +80,9 @@ ENGINES = {
     "rnn-luong": {"onnx": "onnx"},
     "rnn-bahdanau": {"onnx": "onnx"},
 }
-OURS = "torch"  # what ratios are taken of
-ROUNDED = ("int8", "direct-int8")  # other numbers, so other text
-PROVEN = 50  # sentences that must be the same, greedily, before anything is timed
+OURS = "torch"  # the numerator of all ratios
+ROUNDED = ("int8", "direct-int8")  # rounded weights may give other text
+PROVEN = 50  # sentences whose greedy output must be equal before anything is timed
 RANDOM, TRAINED = "equal lengths, random weights", "same weights"
 COMPARABLE = {"positions": "sinusoidal", "norm": "layer", "feed_forward": "relu", "tie": "all"}  # what all peers have
 Run = dict[str, Any]
@@ -90,7 +90,7 @@ Run = dict[str, Any]
 
 @dataclass(frozen=True)
 class Subject:
-    """A model that everybody decodes with."""
+    """A model that all contenders decode with."""
 
     name: str
     orders: Orders  # beam, batch and whether alone are filled in for each table
@@ -101,7 +101,7 @@ class Subject:
 
 
 def random_subject(case: str, given: argparse.Namespace) -> Subject:
-    """A model in the corpus's vocabulary, and what it is exported to; each once, by a process."""
+    """Make a random model in the vocabulary of the corpus, and its exports."""
     corpus, _ = prepare_corpus(given.source, given.target)
     folder = WORK / f"decoding-{case.replace(' ', '-')}"
     make(case, str(corpus), folder, "torch")
@@ -115,12 +115,12 @@ def random_subject(case: str, given: argparse.Namespace) -> Subject:
 
 
 def make(case: str, corpus: str, folder: Path, kind: str) -> None:
-    """In a process of its own: ONNX Runtime and CTranslate2 do not share one."""
+    """Make one model in a separate process: ONNX Runtime and CTranslate2 cannot share one."""
     call(Path(sys.executable), "benchmarks.decoding", ["--make", case, corpus, str(folder), kind], 1)
 
 
 def make_here(case: str, corpus: str, folder: str, kind: str) -> None:
-    """The model that is drawn, or one it is exported to."""
+    """Save the random model, or one of its exports."""
     from softgaze.bundle import Bundle
     from softgaze.engines.export import export
 
@@ -137,7 +137,7 @@ def make_here(case: str, corpus: str, folder: str, kind: str) -> None:
 
 
 def draw(case: Case, corpus: Path, directory: Path) -> None:
-    """A bundle with weights as they are before training."""
+    """Save a bundle of an untrained model."""
     import torch
 
     from softgaze.bundle import Description, Tokenizers, save_bundle
@@ -156,7 +156,7 @@ def draw(case: Case, corpus: Path, directory: Path) -> None:
 
 
 def trained_subject(path: Path, given: argparse.Namespace) -> Subject:
-    """Its exports, its weights in a file that every peer can read, and text in its pieces."""
+    """Write the exports of a trained model, its weights in a file that every peer can read, and text in its pieces."""
     import torch
 
     from softgaze.bundle import Bundle
@@ -179,12 +179,12 @@ def trained_subject(path: Path, given: argparse.Namespace) -> Subject:
 
 
 def runs(contender: Contender, residual: str) -> bool:
-    """Whether it can load a trained Transformer of this kind."""
+    """Return whether a contender can load a trained Transformer of this kind."""
     return "transformer" in contender.archs and residual in contender.residuals
 
 
 def comparable(bundle: "Bundle") -> dict[str, Any]:
-    """The options of a Transformer that peers have, too; others are refused."""
+    """Return the options of a Transformer that all peers support; exit for others."""
     from softgaze.models import MODELS, model_options
 
     own = {name: each.default for name, each in model_options(MODELS[bundle.description.arch]).items()}
@@ -198,7 +198,7 @@ def comparable(bundle: "Bundle") -> dict[str, Any]:
 
 
 def write_text(folder: Path, bundle: "Bundle", given: argparse.Namespace) -> int:
-    """Sentences to decode, as pieces, where `Job` looks for them; returns how many there are."""
+    """Write the sentences to decode as pieces in the files of a `Job`; return their number."""
     from softgaze.data.corpus import read_lines
 
     lines = list(read_lines(given.text)) if given.text else [source for source, _ in bundle.held_out or ()]
@@ -215,7 +215,7 @@ def write_text(folder: Path, bundle: "Bundle", given: argparse.Namespace) -> int
 
 
 def train(residual: str, given: argparse.Namespace) -> Path:
-    """A model of the text, made by the ordinary command, once."""
+    """Train a model on the text with `softgaze train`, unless it exists."""
     source, target = (given.source, given.target) if given.source else phrasebook()
     key = sha256(source.read_bytes() + target.read_bytes() + str(given.minutes).encode()).hexdigest()[:12]
     folder = WORK / f"trained-{residual}-{key}"
@@ -236,7 +236,7 @@ def train(residual: str, given: argparse.Namespace) -> Path:
 
 
 def run(name: str, orders: Orders) -> Run:
-    """One contender, once; what fails is a result too, with the reason."""
+    """Run a contender once; a failure is a result with its reason."""
     contender = CONTENDERS[name]
     shutil.rmtree(orders.job.out, ignore_errors=True)
     Path(orders.job.out).mkdir(parents=True)
@@ -252,7 +252,7 @@ def run(name: str, orders: Orders) -> Run:
 
 
 def prove(subject: Subject) -> dict[str, str]:
-    """Whose greedy translations are not ours, and why; of rounded weights nobody asks it."""
+    """Return the contenders whose greedy translations differ from ours, and why; rounded weights are exempt."""
     orders = replace(subject.orders, sentences=min(PROVEN, subject.orders.sentences), beam=1, batch=8)
     ours = run(OURS, orders)
     failed: dict[str, str] = {}
@@ -268,13 +268,13 @@ def prove(subject: Subject) -> dict[str, str]:
 
 
 def alike(one: Run, other: Run) -> float:
-    """The share of sentences that became the same, piece by piece."""
+    """Return the share of equal translations, compared piece by piece."""
     same: list[bool] = [left == right for left, right in zip(one["written"], other["written"], strict=True)]
     return sum(same) / len(same)
 
 
 def best_batch(name: str, orders: Orders, sizes: Sequence[int]) -> int:
-    """Each peer in its best setting: a trial on a part of the text decides. Ours batch by themselves."""
+    """Return the fastest batch size of a peer, measured on a part of the text; softgaze has its own batching."""
     if len(sizes) == 1 or orders.alone or CONTENDERS[name].module == "decode_softgaze":
         return sizes[0]
     trial = replace(orders, sentences=max(max(sizes), orders.sentences // 4))
@@ -283,9 +283,9 @@ def best_batch(name: str, orders: Orders, sizes: Sequence[int]) -> int:
 
 
 def run_all(subject: Subject, orders: Orders, given: argparse.Namespace, broken: dict[str, str]) -> list[Run]:
-    """All rounds of one table; a contender that failed once is not tried again."""
+    """Run all rounds of one table; a contender that failed once is not run again."""
     found: list[Run] = []
-    written: dict[int, Run] = {}  # ours of each round, which takes the first turn
+    written: dict[int, Run] = {}  # our output in each round; ours has the first turn
     names = [name for name in subject.contenders if name not in broken]
     batches = {name: best_batch(name, orders, given.batches) for name in names}
     for turn in turns(names, given.rounds):
@@ -307,7 +307,7 @@ def run_all(subject: Subject, orders: Orders, given: argparse.Namespace, broken:
 
 
 def measure(subject: Subject, given: argparse.Namespace) -> list[Run]:
-    """Every beam and setting of one model."""
+    """Measure every beam and setting of one model."""
     broken = prove(subject) if subject.orders.weights else {}
     found: list[Run] = []
     for beam, setting in product(given.beams, given.settings):
@@ -320,7 +320,6 @@ def measure(subject: Subject, given: argparse.Namespace) -> list[Run]:
 
 
 def setting_name(beam: int, setting: str) -> str:
-    """As the heading of a table says it."""
     return f"beam {beam}, {'one by one' if setting == 'alone' else 'all at once'}"
 
 
@@ -332,7 +331,7 @@ HEADINGS = (
 
 
 def table(runs: Sequence[Run]) -> str:
-    """Markdown: a row for each contender, and how many times as fast ours is."""
+    """Return a Markdown table with a row for each contender."""
     lines = [f"| {HEADINGS} | batch |", "|---|---|--:|--:|--:|--:|--:|"]
     ours = {each["round"]: each["sentences_per_second"] for each in runs if each["contender"] == OURS}
     for name in dict.fromkeys(each["contender"] for each in runs):
@@ -346,7 +345,6 @@ def table(runs: Sequence[Run]) -> str:
 
 
 def cells(name: str, own: Sequence[Run], ours: dict[int, float]) -> list[str]:
-    """One row."""
     rates = Spread.of([each["sentences_per_second"] for each in own])
     tokens = Spread.of([each["tokens_per_second"] for each in own])
     ratios = [ours[each["round"]] / each["sentences_per_second"] for each in own if each["round"] in ours]
@@ -357,7 +355,6 @@ def cells(name: str, own: Sequence[Run], ours: dict[int, float]) -> list[str]:
 
 
 def document(runs: Sequence[Run], given: argparse.Namespace) -> str:
-    """The page."""
     text = (given.text or given.source or Path("the built-in phrasebook")).name
     parts = [
         "# Decoding speed, side by side",
@@ -377,7 +374,7 @@ def document(runs: Sequence[Run], given: argparse.Namespace) -> str:
 
 
 def effort(own: Sequence[Run]) -> str:
-    """How much was measured, when, and of which code."""
+    """Return sentences, rounds, date and commit as text."""
     rounds = max(each["round"] for each in own) + 1
     return f"{own[0]['sentences']:,} sentences; {rounds} rounds; {own[0]['made']}."
 
@@ -399,7 +396,6 @@ FULL_FORM: dict[str, Any] = {
 
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--source", type=Path, help="text to train on; the built-in phrasebook unless given")
     parser.add_argument("--target", type=Path, help="its translation, line by line")
@@ -417,7 +413,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--add", action="store_true", help="keep the other tables of an earlier run of this benchmark")
     parser.add_argument("--beams", nargs="+", type=int)
     parser.add_argument("--settings", nargs="+", choices=["large", "alone"], help="all at once, or one by one")
-    parser.add_argument("--rounds", type=int, help="how often everybody takes a turn")
+    parser.add_argument("--rounds", type=int, help="runs of each contender")
     parser.add_argument("--sentences", type=int, help="to decode at most; a tenth of them one by one")
     parser.add_argument("--length", type=int, default=15, help="tokens of each sentence, with random weights")
     parser.add_argument("--batches", nargs="+", type=int, default=[32, 64, 128], help="sentences at once to try")

@@ -1,4 +1,4 @@
-"""An environment for each peer, made once from the package index with the ordinary pip client.
+"""Virtual environments of the peers, created once with pip.
 
 Each peer gets the same torch as softgaze (constraints.txt): a pin of its own would compare two versions of torch.
 """
@@ -15,24 +15,23 @@ CONSTRAINTS = HERE.parent / "constraints.txt"
 
 @dataclass(frozen=True)
 class Peer:
-    """What to install, and how it is written."""
+    """A peer: its label and its packages."""
 
     label: str
-    package: (
-        str | None
-    )  # in a row; installed without own requirements, whose pins contradict each other or today's torch
-    needs: list[str]  # what it really imports when it trains
+    # Installed without its requirements, whose pins contradict each other or today's torch; separated by spaces.
+    package: str | None
+    needs: list[str]  # the packages it imports in training
     archs: tuple[str, ...] = ("transformer",)
     bfloat16: bool = False  # whether it has a bfloat16 for CPUs
 
 
 def names(text: str) -> list[str]:
-    """Packages, written in a row."""
+    """Split a list of packages, written as one text to stay short."""
     return text.split()
 
 
-# Hugging Face's datasets, which two peers import, wants an older fsspec and huggingface_hub than our constraints have:
-# so it is installed like a peer, without its requirements, which stand here.
+# Hugging Face's datasets, which two peers import, requires an older fsspec and huggingface_hub than our constraints
+# have, so it is installed like a peer, without its requirements, which are listed here.
 DATASETS = "datasets==5.0.1"
 DATASETS_NEEDS = names("dill<0.4.2 multiprocess<0.70.20 httpx<1.0 xxhash fsspec aiohttp huggingface_hub tqdm pyarrow")
 EVERY = ("transformer", "rnn-luong", "rnn-bahdanau")
@@ -75,11 +74,11 @@ PEERS: dict[str, Peer] = {
 
 
 class UnavailableError(Exception):
-    """A peer that cannot be measured, and why."""
+    """The reason why a peer cannot be measured."""
 
 
 def interpreter(name: str) -> Path:
-    """The python of a peer's environment, which is made if it is not there yet or was made from something else."""
+    """Return the Python of a peer's environment; create it if it is missing or its packages have changed."""
     folder = ENVIRONMENTS / name
     python, stamp = folder / "bin" / "python", folder / "installed.txt"
     wanted = ingredients(PEERS[name])
@@ -91,14 +90,14 @@ def interpreter(name: str) -> Path:
 
 
 def ingredients(peer: Peer) -> str:
-    """The peer and what it needs, each with our pin of it: a pin of something else is no reason to install again."""
+    """Return the packages of a peer with our pins; other pins are no reason to install again."""
     pins = {line.partition("==")[0].lower(): line for line in CONSTRAINTS.read_text().splitlines()}
     wanted = [peer.package or "", *(pins.get(need.lower(), need) for need in peer.needs)]
     return "\n".join(filter(None, wanted)) + "\n"
 
 
 def install(name: str, folder: Path, python: Path) -> None:
-    """Requirements first, under the constraints; then the peer alone."""
+    """Install the requirements under the constraints, then the peer without dependencies."""
     peer = PEERS[name]
     print(f"installing {peer.label} into {folder.relative_to(HERE.parent)}", flush=True)
     pip = [str(python), "-m", "pip", "--disable-pip-version-check", "install", "--quiet", "-c", str(CONSTRAINTS)]
@@ -109,18 +108,17 @@ def install(name: str, folder: Path, python: Path) -> None:
 
 
 def run(command: list[str]) -> None:
-    """Or say why not."""
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise UnavailableError(f"cannot be installed: {reason(done.stderr)}")
 
 
-def reason(said: str) -> str:
-    """Of pip's complaints the first, which names packages; the last only says where to read about such things."""
-    return next((line for line in said.splitlines() if line.startswith("ERROR:")), last_line(said))
+def reason(output: str) -> str:
+    """Return the first error of pip, which names the packages; its last line is a general hint."""
+    return next((line for line in output.splitlines() if line.startswith("ERROR:")), last_line(output))
 
 
 def last_line(text: str) -> str:
-    """The line of an error that says most."""
+    """Return the last line that is not empty: of a traceback, the error."""
     lines = [line.strip() for line in text.splitlines() if line.strip()]
     return lines[-1] if lines else "no message"

@@ -1,9 +1,9 @@
-"""How models learn, not how fast an update is.
+"""Learning curves of models, instead of the speed of updates.
 
     python -m benchmarks.learning curves --train SRC TGT --dev SRC TGT     with the measures for a CPU, and without
-    python -m benchmarks.learning minutes --train SRC TGT --dev SRC TGT    until a BLEU is reached, beside JoeyNMT
+    python -m benchmarks.learning minutes --train SRC TGT --dev SRC TGT    minutes to a BLEU, compared with JoeyNMT
 
-Both write their table into `learning-curves.md` and `learning-minutes.md`, and go on where they were stopped.
+They write `learning-curves.md` and `learning-minutes.md`, and resume after an interruption.
 """
 
 import argparse
@@ -13,6 +13,7 @@ import subprocess
 import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,8 +26,8 @@ LEVELS = (30.0, 35.0)
 SENTENCES = 500  # of the development text, translated greedily at each validation
 
 
-class Seen(NamedTuple):
-    """One validation."""
+class Validation(NamedTuple):
+    """Step, time and scores of one validation."""
 
     step: int
     minutes: float
@@ -34,15 +35,17 @@ class Seen(NamedTuple):
     bleu: float
 
 
-def train(out: Path, arguments: argparse.Namespace, *options: str) -> list[Seen]:
-    """`softgaze train` as a person would run it; a run that is done is only read."""
+def train(out: Path, arguments: argparse.Namespace, *options: str) -> list[Validation]:
+    """Run `softgaze train`, or read the metrics of a finished run."""
     text = ["--train", *arguments.train, "--dev", *arguments.dev]
     every = ("--set", f"validation.every={arguments.every}", "--set", f"validation.sentences={SENTENCES}")
     command = [sys.executable, "-m", "softgaze", "train", *text, *every, *options, "--out", str(out)]
     subprocess.run(command, check=True, env=environment_of(ROOT, ROOT / "src", threads=arguments.threads))
     rows = map(json.loads, (out / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
     return [
-        Seen(row["step"], row["elapsed"] / 60, row["loss"], row["bleu"]) for row in rows if row["kind"] == "validation"
+        Validation(row["step"], row["elapsed"] / 60, row["loss"], row["bleu"])
+        for row in rows
+        if row["kind"] == "validation"
     ]
 
 
@@ -50,7 +53,7 @@ def train(out: Path, arguments: argparse.Namespace, *options: str) -> list[Seen]
 
 
 def curves(arguments: argparse.Namespace) -> str:
-    """The same steps both ways, with several seeds: a difference should be no larger than that between seeds."""
+    """Train both ways with several seeds: a difference should be no larger than that between seeds."""
     found = {
         (fast, seed): train(
             WORK / f"learning/{'fast' if fast else 'plain'}-{seed}",
@@ -64,8 +67,8 @@ def curves(arguments: argparse.Namespace) -> str:
     return curve_table(found)
 
 
-def curve_table(found: dict[tuple[bool, int], list[Seen]]) -> str:
-    """Loss and BLEU at each validation, and what lies between the ways and between the seeds."""
+def curve_table(found: dict[tuple[bool, int], list[Validation]]) -> str:
+    """Return loss and BLEU at each validation, with the differences between ways and between seeds."""
     names = [f"{'fast' if fast else 'plain'}, seed {seed}" for fast, seed in found]
     head = f"| step | {' | '.join(names)} | fast − plain | between seeds |"
     lines = [head, "|---:" * (len(names) + 3) + "|"]
@@ -81,45 +84,39 @@ def curve_table(found: dict[tuple[bool, int], list[Seen]]) -> str:
     return "\n".join(lines) + "\n\nEach cell: loss of the development text, BLEU of its first 500 sentences (greedy).\n"
 
 
-def largest_gap(one: Sequence[Seen], other: Sequence[Seen]) -> tuple[float, float]:
-    """Between the means of loss and BLEU."""
+def largest_gap(one: Sequence[Validation], other: Sequence[Validation]) -> tuple[float, float]:
+    """Return the differences of the mean loss and the mean BLEU."""
     loss, bleu = (
         statistics.mean(figure(row) for row in one) - statistics.mean(figure(row) for row in other)
-        for figure in (loss_of, bleu_of)
+        for figure in (loss_of, attrgetter("bleu"))
     )
     return loss, bleu
 
 
-def spreads(rows: Sequence[Seen]) -> tuple[float, float]:
-    """From the least to the most, of loss and BLEU."""
+def spreads(rows: Sequence[Validation]) -> tuple[float, float]:
+    """Return the ranges of loss and BLEU."""
     losses, scores = [loss_of(row) for row in rows], [row.bleu for row in rows]
     return max(losses) - min(losses), max(scores) - min(scores)
 
 
-def loss_of(row: Seen) -> float:
-    """That must be there."""
+def loss_of(row: Validation) -> float:
     assert row.loss is not None
     return row.loss
-
-
-def bleu_of(row: Seen) -> float:
-    """For symmetry."""
-    return row.bleu
 
 
 # --- minutes to a BLEU ------------------------------------------------------------------------------------------
 
 
 def minutes(arguments: argparse.Namespace) -> str:
-    """Our defaults, then JoeyNMT with the same pieces, sizes, rate, warm-up and batch, each for as long."""
+    """Train our defaults, then JoeyNMT with the same pieces, sizes, rate, warm-up and batch, for the same time."""
     ours = WORK / "learning/softgaze"
     found = {"softgaze": train(ours, arguments, "--minutes", str(arguments.minutes))}
     found["JoeyNMT"] = joeynmt(arguments, ours)
     return level_table(found) + "\n" + course_table(found)
 
 
-def joeynmt(arguments: argparse.Namespace, ours: Path) -> list[Seen]:
-    """Learn in its own environment; what it said is scored here, in the same way as ours."""
+def joeynmt(arguments: argparse.Namespace, ours: Path) -> list[Validation]:
+    """Train JoeyNMT in its own environment; its translations are scored here like ours."""
     from softgaze.config import DEFAULTS
     from softgaze.training.preprocess import PreprocessedData
 
@@ -132,22 +129,22 @@ def joeynmt(arguments: argparse.Namespace, ours: Path) -> list[Seen]:
     written = Path(job.scratch("validations.jsonl"))
     if not written.exists():
         job.write(Path(job.scratch("job.json")))
-        said = {"learning_rate": chosen.learning_rate, "warmup": chosen.warmup, "every": arguments.every}
-        orders = [job.scratch("job.json"), json.dumps(said | {"minutes": arguments.minutes})]
-        command = [str(interpreter("joeynmt")), "-m", "benchmarks.peers.joeynmt_learning", *orders]
+        options = {"learning_rate": chosen.learning_rate, "warmup": chosen.warmup, "every": arguments.every}
+        words = [job.scratch("job.json"), json.dumps(options | {"minutes": arguments.minutes})]
+        command = [str(interpreter("joeynmt")), "-m", "benchmarks.peers.joeynmt_learning", *words]
         subprocess.run(command, check=True, cwd=job.out, env=environment_of(ROOT, threads=arguments.threads))
     return scored(written, prepared.tokenizers.target, Path(arguments.dev[1]))
 
 
 def joey_job(pieces: Path, batch_tokens: int, dropout: float, threads: int) -> Job:
-    """The orders of a speed run, which here only name the model and the text."""
-    orders = argparse.Namespace(batch_tokens=batch_tokens, threads=threads)
-    job = make_job(Case("transformer", "tiny", dropout), pieces, Effort(1, 0, 0, 0), orders)
+    """Return the job of a speed run, of which only the model and the text are used."""
+    options = argparse.Namespace(batch_tokens=batch_tokens, threads=threads)
+    job = make_job(Case("transformer", "tiny", dropout), pieces, Effort(1, 0, 0, 0), options)
     return Job(**{**asdict(job), "out": str(WORK / "learning/joeynmt")})
 
 
-def scored(written: Path, tokenizer: Any, references: Path) -> list[Seen]:
-    """Cased BLEU of the text its pieces spell."""
+def scored(written: Path, tokenizer: Any, references: Path) -> list[Validation]:
+    """Return the cased BLEU of each validation, after decoding the pieces."""
     from itertools import islice
 
     from softgaze.data.corpus import read_lines
@@ -160,44 +157,41 @@ def scored(written: Path, tokenizer: Any, references: Path) -> list[Seen]:
         texts = [
             tokenizer.decode([number[piece] for piece in line.split() if piece in number]) for line in row["sentences"]
         ]
-        found.append(Seen(row["step"], row["seconds"] / 60, None, score(texts, wanted, ter=False).bleu))
+        found.append(Validation(row["step"], row["seconds"] / 60, None, score(texts, wanted, ter=False).bleu))
     return found
 
 
-def first_at(course: Iterable[Seen], level: float) -> str:
-    """Minutes at the first validation at or above a level."""
-    return next((f"{seen.minutes:.1f}" for seen in course if seen.bleu >= level), "not reached")
+def first_at(course: Iterable[Validation], level: float) -> str:
+    """Return the minutes of the first validation at or above a level."""
+    return next((f"{validation.minutes:.1f}" for validation in course if validation.bleu >= level), "not reached")
 
 
-def level_table(found: dict[str, list[Seen]]) -> str:
-    """Minutes to each level."""
+def level_table(found: dict[str, list[Validation]]) -> str:
     lines = ["| minutes to BLEU | " + " | ".join(f"{level:g}" for level in LEVELS) + " | best |"]
     lines.append("|---|" + "---:|" * (len(LEVELS) + 1))
     for name, course in found.items():
         cells = [
             *(first_at(course, level) for level in LEVELS),
-            f"{max((seen.bleu for seen in course), default=0):.1f}",
+            f"{max((validation.bleu for validation in course), default=0):.1f}",
         ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 
 
-def course_table(found: dict[str, list[Seen]]) -> str:
-    """Every validation."""
+def course_table(found: dict[str, list[Validation]]) -> str:
     lines = [
-        f"{name}: " + ", ".join(f"{seen.minutes:.1f} min {seen.bleu:.1f}" for seen in course) + "\n"
+        f"{name}: " + ", ".join(f"{validation.minutes:.1f} min {validation.bleu:.1f}" for validation in course) + "\n"
         for name, course in found.items()
     ]
     return "\n".join(lines)
 
 
-# --- the whole --------------------------------------------------------------------------------------------------
+# --- command line -----------------------------------------------------------------------------------------------
 
 KINDS = {"curves": curves, "minutes": minutes}
 
 
 def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.learning", description=__doc__.split("\n\n")[0])
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--train", nargs=2, metavar=("SRC", "TGT"), required=True)
@@ -211,7 +205,6 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 
 def main() -> None:
-    """Measure and write."""
     arguments = parse()
     text = f"# Learning: {arguments.kind}\n\n{circumstances('learning')}\n\n{KINDS[arguments.kind](arguments)}"
     (HERE / f"learning-{arguments.kind}.md").write_text(text, encoding="utf-8")

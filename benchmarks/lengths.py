@@ -1,6 +1,6 @@
 """Time and memory of one training update at source lengths from 32 to 4,096, and how fast they grow.
 
-`python -m benchmarks.lengths` writes `lengths.md`. Every figure comes from a process of its own: one pair of sentences
+`python -m benchmarks.lengths` writes `lengths.md`. Every figure comes from a separate process: one pair of sentences
 of the same length, random words, 2,000 of them; forward, loss and backward; the least of three times after one to warm
 up. The exponent is the slope of a line through the last three points on logarithmic scales: 1 grows with the length, 2
 with its square.
@@ -31,7 +31,7 @@ WORDS, MEMORY, SECONDS = 2000, 12 * 2**30, 120  # limits of one measurement
 
 
 def measure(arch: str, options: dict[str, Any], length: int, threads: int) -> dict[str, float]:
-    """Seconds of an update, and bytes it takes beyond the model and torch."""
+    """Return the seconds of an update, and its bytes beyond the model and torch."""
     import torch
 
     from softgaze.models import Source, build_model
@@ -56,13 +56,13 @@ def measure(arch: str, options: dict[str, Any], length: int, threads: int) -> di
 
 
 def peak() -> int:
-    """The most memory this process has held, in bytes (macOS counts so, Linux in KiB)."""
+    """Return the peak memory of this process in bytes; the system reports bytes on macOS and KiB on Linux."""
     held = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return held if sys.platform == "darwin" else held * 1024
 
 
 def measure_alone(name: str, length: int, threads: int) -> dict[str, float] | str:
-    """In a fresh process with limits; what went wrong in a few words, if it did."""
+    """Measure in a new process with limits; return the error in a few words if it fails."""
     command = [sys.executable, "-m", "benchmarks.lengths", "--one", name, "--length", str(length)]
     try:
         done = subprocess.run(
@@ -78,7 +78,7 @@ def measure_alone(name: str, length: int, threads: int) -> dict[str, float] | st
 
 
 def table(title: str, rows: dict[str, list[dict[str, float] | str]], key: str, scale: float, lengths: list[int]) -> str:
-    """One quantity: a row for each case, a column for each length, and the exponent."""
+    """Return the table of one quantity: a row for each case, a column for each length, and the exponent."""
     lines = [f"### {title}", "", "| | " + " | ".join(f"{each:,}" for each in lengths) + " | exponent |"]
     lines.append("|---|" + "---:|" * (len(lengths) + 1))
     for name, found in rows.items():
@@ -90,7 +90,6 @@ def table(title: str, rows: dict[str, list[dict[str, float] | str]], key: str, s
 
 
 def main() -> None:
-    """Measure everything, or, with --one, one thing."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--lengths", type=int, nargs="+", default=list(LENGTHS))

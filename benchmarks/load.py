@@ -1,9 +1,9 @@
 """A server under load: 32 clients, texts of mixed lengths, one request in twenty malformed.
 
-`python -m benchmarks.load [MODEL]` (`make load`) starts two servers of the same model, one that translates texts of
-many requests together and one that takes each alone, and loads them in turn, so that their ratio is of one machine and
-one hour. `--minutes 10` then loads the first one for that long, after a quarter of it to warm up, to see whether its
-memory grows. Without MODEL, the model of `softgaze quickstart` is used, and made if it is not there. `/health` is asked
+`python -m benchmarks.load [MODEL]` (`make load`) starts two servers of the same model, one that batches the texts of
+many requests and one that does not, and loads them in turns, so that their ratio holds for the same conditions.
+`--minutes 10` then loads the first one for that long, after a quarter of it to warm up, to see whether its memory
+grows. Without MODEL, the model of `softgaze quickstart` is used, and trained if it does not exist. `/health` is polled
 all the time.
 """
 
@@ -31,7 +31,7 @@ from benchmarks.report import Spread, circumstances
 OWN = Path("runs/quickstart")
 SERVERS = {"together": (), "one at a time": ("--batch", "1", "--window", "0")}
 MALFORMED = 0.05
-EVERY = 0.1  # seconds between two questions after /health
+EVERY = 0.1  # seconds between two requests of /health
 
 BAD = (
     b"{",
@@ -47,8 +47,8 @@ BAD = (
 
 
 @dataclass
-class Seen:
-    """What clients saw."""
+class LoadResult:
+    """Responses and times over all clients of one run."""
 
     statuses: Counter[str] = field(default_factory=Counter)
     seconds: list[float] = field(default_factory=list)  # of good requests
@@ -58,17 +58,17 @@ class Seen:
 
     @property
     def rate(self) -> float:
-        """Texts a second."""
+        """Return texts per second."""
         return len(self.seconds) / self.took if self.took else 0.0
 
     @property
     def errors(self) -> int:
-        """Answers that should have been others: anything but 200 to a good request or 4xx to a bad one."""
-        return sum(count for what, count in self.statuses.items() if what not in ("good 200", "bad 400", "bad 413"))
+        """Count the wrong responses: all but 200 to a good request and 400 or 413 to a bad one."""
+        return sum(count for kind, count in self.statuses.items() if kind not in ("good 200", "bad 400", "bad 413"))
 
 
 class Client:
-    """One connection, kept alive, as real clients have it."""
+    """One connection that is kept alive."""
 
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
@@ -76,7 +76,7 @@ class Client:
         self.streams: tuple[asyncio.StreamReader, asyncio.StreamWriter] | None = None
 
     async def request(self, method: str, path: str, body: bytes = b"") -> int:
-        """The status; connected again where the server closed."""
+        """Send a request and return the status; reconnect if the server has closed the connection."""
         if self.streams is None:
             self.streams = await asyncio.open_connection(self.host, self.port)
         reader, writer = self.streams
@@ -95,31 +95,29 @@ class Client:
         return int(found.split()[1])
 
     def close(self) -> None:
-        """The next question opens it again."""
         if self.streams is not None:
             self.streams[1].close()
         self.streams = None
 
 
-async def load(url: str, texts: Sequence[str], languages: tuple[str, str], clients: int, seconds: float) -> Seen:
-    """So many clients, each with one request at a time, for so long."""
-    seen = Seen()
-    # A session of its own: what watches a server does not wait behind the load for its turn on the same cores.
+async def load(url: str, texts: Sequence[str], languages: tuple[str, str], clients: int, seconds: float) -> LoadResult:
+    """Load a server with some clients, each with one request at a time."""
+    result = LoadResult()
+    # A separate session, so that the health check does not wait for the same cores as the load.
     with ProcessPoolExecutor(1, get_context("spawn"), initializer=os.setsid) as apart:
-        apart.submit(bool).result()  # it has started
+        apart.submit(bool).result()  # wait until the process has started
         begun = time.perf_counter()
         health = asyncio.wrap_future(apart.submit(poll_health, url, seconds))
-        work = [client(url, texts, languages, number, begun + seconds, seen) for number in range(clients)]
+        work = [client(url, texts, languages, number, begun + seconds, result) for number in range(clients)]
         await asyncio.gather(*work)
-        seen.took = time.perf_counter() - begun
-        seen.health = await health
-    return seen
+        result.took = time.perf_counter() - begun
+        result.health = await health
+    return result
 
 
 async def client(
-    url: str, texts: Sequence[str], languages: tuple[str, str], number: int, until: float, seen: Seen
+    url: str, texts: Sequence[str], languages: tuple[str, str], number: int, until: float, result: LoadResult
 ) -> None:
-    """Request after request."""
     dice, connection = random.Random(number), Client(url)
     while (begun := time.perf_counter()) < until:
         is_bad = dice.random() < MALFORMED
@@ -130,14 +128,14 @@ async def client(
         except (OSError, EOFError, asyncio.IncompleteReadError) as error:
             status = type(error).__name__
             connection.close()
-        seen.statuses[f"{'bad' if is_bad else 'good'} {status}"] += 1
+        result.statuses[f"{'bad' if is_bad else 'good'} {status}"] += 1
         if not is_bad and status == "200":
-            seen.seconds.append(time.perf_counter() - begun)
+            result.seconds.append(time.perf_counter() - begun)
     connection.close()
 
 
 def poll_health(url: str, seconds: float) -> list[float]:
-    """How long /health takes. In a process of its own: clients that read thirty answers at once would be timed too."""
+    """Return the seconds of each /health request; in a separate process, so that the clients do not delay it."""
     found, until = [], time.perf_counter() + seconds
     connection = HTTPConnection(urlsplit(url).netloc)
     while (begun := time.perf_counter()) < until:
@@ -154,47 +152,44 @@ def poll_health(url: str, seconds: float) -> list[float]:
 
 @dataclass
 class Server:
-    """A process that serves."""
-
     url: str
     process: "subprocess.Popen[str]"
 
     @property
     def memory(self) -> float:
-        """Megabytes."""
+        """Return the resident memory in MB."""
         pages = int(Path(f"/proc/{self.process.pid}/statm").read_text().split()[1])
         return pages * 4096 / 1e6
 
     @property
     def worked(self) -> float:
-        """Seconds of processor time, which others on the machine hardly change."""
+        """Return the seconds of processor time, which other processes hardly change."""
         times = Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[11:13]
         return sum(map(int, times)) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
 def serving(model: Path, *flags: str) -> Iterator[Server]:
-    """`softgaze serve` on a free port."""
+    """Run `softgaze serve` on a free port."""
     command = [sys.executable, "-m", "softgaze", "serve", str(model), "--port", "0", *flags]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
         try:
-            said = (line for line in process.stdout or () if line.startswith("Serving on "))
-            line = next(said, None)
+            line = next((line for line in process.stdout or () if line.startswith("Serving on ")), None)
             if line is None:
-                raise SystemExit(1)  # it has said why
+                raise SystemExit(1)  # the server has printed the reason
             yield Server(line.split()[2], process)
         finally:
             process.terminate()
 
 
 def own_model() -> Path:
-    """The model of the quickstart, made if need be."""
+    """Return the model of the quickstart; train it if it does not exist."""
     subprocess.run([sys.executable, "-m", "softgaze", "quickstart", "--out", str(OWN)], check=True)
     return OWN / "model"
 
 
 def mixed() -> list[str]:
-    """English of the phrasebook: from a few words to sixty."""
+    """Return English sentences of the phrasebook, from a few words to sixty."""
     from softgaze.data.corpora.phrasebook import load
 
     return [pair.source for split in ("train", "test", "long") for pair in load(split, 2000)]
@@ -203,26 +198,26 @@ def mixed() -> list[str]:
 # --- the table --------------------------------------------------------------------------------------------------
 
 
-def row(name: str, every: Sequence[Seen]) -> str:
-    """One server, over its rounds."""
-    seconds = sorted(each for seen in every for each in seen.seconds)
-    health = sorted(each for seen in every for each in seen.health)
-    rates = Spread.of([seen.rate for seen in every])
+def row(name: str, every: Sequence[LoadResult]) -> str:
+    """Return the table row of one server over its rounds."""
+    seconds = sorted(each for result in every for each in result.seconds)
+    health = sorted(each for result in every for each in result.health)
+    rates = Spread.of([result.rate for result in every])
     cells = [
         name,
         rates.text(1),
-        f"{1000 * sum(seen.worked for seen in every) / max(len(seconds), 1):,.1f}",
+        f"{1000 * sum(result.worked for result in every) / max(len(seconds), 1):,.1f}",
         f"{1000 * median(seconds):,.0f}",
-        f"{1000 * at(seconds, 0.99):,.0f}",
-        " / ".join(f"{1000 * value:,.0f}" for value in (median(health), at(health, 0.99), health[-1])),
-        f"{sum(sum(seen.statuses.values()) for seen in every):,}",
-        f"{sum(seen.errors for seen in every)}",
+        f"{1000 * percentile(seconds, 0.99):,.0f}",
+        " / ".join(f"{1000 * value:,.0f}" for value in (median(health), percentile(health, 0.99), health[-1])),
+        f"{sum(sum(result.statuses.values()) for result in every):,}",
+        f"{sum(result.errors for result in every)}",
     ]
     return f"| {' | '.join(cells)} |"
 
 
-def at(ordered: Sequence[float], share: float) -> float:
-    """The value that this share is not above."""
+def percentile(ordered: Sequence[float], share: float) -> float:
+    """Return a percentile of sorted values."""
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
@@ -238,8 +233,8 @@ HEADINGS = (
 )
 
 
-def table(rounds: dict[str, list[Seen]]) -> str:
-    """Both servers, and how many times the one is the other."""
+def table(rounds: dict[str, list[LoadResult]]) -> str:
+    """Return a table of both servers, and their ratio."""
     together, alone = rounds.values()
     ratios = Spread.of([one.rate / other.rate for one, other in zip(together, alone, strict=True)])
     lines = [f"| {' | '.join(HEADINGS)} |", "|---|" + "--:|" * (len(HEADINGS) - 1)]
@@ -263,15 +258,15 @@ def main() -> None:
     texts = given.text.read_text(encoding="utf-8").splitlines() if given.text else mixed()
     languages = tuple(given.languages)
 
-    def loaded(server: Server, seconds: float) -> Seen:
+    def loaded(server: Server, seconds: float) -> LoadResult:
         before = server.worked
-        seen = asyncio.run(load(server.url, texts, languages, given.clients, seconds))
-        seen.worked = server.worked - before
-        return seen
+        result = asyncio.run(load(server.url, texts, languages, given.clients, seconds))
+        result.worked = server.worked - before
+        return result
 
     with serving(model, *SERVERS["together"]) as together, serving(model, *SERVERS["one at a time"]) as alone:
         servers = dict(zip(SERVERS, (together, alone), strict=True))
-        rounds: dict[str, list[Seen]] = {name: [] for name in servers}
+        rounds: dict[str, list[LoadResult]] = {name: [] for name in servers}
         for server in servers.values():
             loaded(server, given.seconds / 2)  # to warm up
         for _ in range(given.rounds):
@@ -279,12 +274,12 @@ def main() -> None:
                 rounds[name].append(loaded(server, given.seconds))
         print(circumstances("load"), "", table(rounds), sep="\n")
         if given.minutes:
-            loaded(together, 60 * given.minutes / 4)  # until the allocator has met batches of every size
+            loaded(together, 60 * given.minutes / 4)  # the allocator meets batches of every size
             before = together.memory
-            seen = loaded(together, 60 * given.minutes)
+            result = loaded(together, 60 * given.minutes)
             grown = f"{before:,.0f} MB → {together.memory:,.0f} MB ({together.memory / before - 1:+.1%})"
-            print(f"\n{given.minutes:g} minutes: memory {grown}", "", row("together", [seen]), sep="\n")
-            print(dict(seen.statuses))
+            print(f"\n{given.minutes:g} minutes: memory {grown}", "", row("together", [result]), sep="\n")
+            print(dict(result.statuses))
 
 
 if __name__ == "__main__":

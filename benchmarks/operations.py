@@ -1,4 +1,4 @@
-"""What a target token costs, and what the machine can do: both counted or measured here, neither taken on trust.
+"""Operations per target token, counted, and the peak speed of the machine, measured.
 
 python -m benchmarks.operations count JOB     operations of softgaze's model on the batches of a job
 python -m benchmarks.operations peak THREADS  the fastest matrix product, float32 and bfloat16
@@ -25,7 +25,7 @@ PATIENCE = 0.5  # seconds for one product
 
 
 def operations(model: Seq2Seq, batch: PaddedBatch) -> int:
-    """Multiplications and additions of one forward and backward pass over a batch, in matrix products alone."""
+    """Count multiplications and additions of the matrix products in a forward and backward pass over a batch."""
 
     def run() -> None:
         features = model.decode(model.encode(batch.source), batch.decoder_input)
@@ -39,7 +39,7 @@ def operations(model: Seq2Seq, batch: PaddedBatch) -> int:
 
 
 def per_token(job: Job) -> float:
-    """Operations for each real target token, over the first batches of a job."""
+    """Return the operations per real target token over the first batches of a job."""
     from benchmarks.peers.softgaze import trainer_of
 
     trainer = trainer_of(job)
@@ -52,7 +52,7 @@ def per_token(job: Job) -> float:
 
 
 def peak(kind: torch.dtype) -> float:
-    """Operations a second of the fastest square matrix product, best of all sizes and repeats.
+    """Return the operations per second of the fastest square matrix product over all sizes and repeats.
 
     A processor that has to emulate bfloat16 is a hundred times slower: sizes stop growing once one takes that long.
     """
@@ -66,7 +66,7 @@ def peak(kind: torch.dtype) -> float:
 
 
 def product_rate(size: int, kind: torch.dtype) -> float:
-    """Best of some repeats of one size."""
+    """Return the operations per second of one size, best of some repeats."""
     left, right = (torch.randn(size, size).to(kind) for _ in range(2))
     best = 0.0
     for _ in range(REPEATS):
@@ -80,7 +80,6 @@ def product_rate(size: int, kind: torch.dtype) -> float:
 
 
 def main() -> None:
-    """One line of JSON."""
     task, argument = sys.argv[1:]
     if task == "count":
         print(json.dumps({"operations_per_token": round(per_token(Job.read(argument)))}))

@@ -1,9 +1,9 @@
-"""Translating a file over Ray against one process with all cores: the same command with and without `--on ray`.
+"""Translating a file on Ray compared with one process on all cores: the same command with and without `--on ray`.
 
     python -m benchmarks.over_ray MODEL FILE      writes over_ray.json and with it a table of docs/scale.md
 
-In turns: one process; a Ray that is started for it; a Ray that was running. Times are those of the whole command, with
-the loading of everything, so a short file says more about starting than about translating.
+Three ways take turns: one process, a Ray that the command starts, a Ray that is running. Times are of whole commands
+including loading, so for a short file starting dominates.
 """
 
 import argparse
@@ -24,7 +24,6 @@ WAYS = {"one process": (), "a Ray of its own": ("--on", "ray"), "a running Ray":
 
 
 def seconds(words: list[str]) -> float:
-    """Of a whole command."""
     began = time.perf_counter()
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])}
     subprocess.run([sys.executable, "-m", "softgaze", "translate", *words], check=True, env=environment)
@@ -32,7 +31,7 @@ def seconds(words: list[str]) -> float:
 
 
 def measure(model: str, text: Path, rounds: int) -> dict[str, Any]:
-    """Lines a second of each way, round by round; what they write is the same."""
+    """Return the lines per second of each way and round, and whether all wrote the same bytes."""
     import ray
 
     from softgaze.scale.ray_translate import ray_cluster
@@ -51,7 +50,6 @@ def measure(model: str, text: Path, rounds: int) -> dict[str, Any]:
 
 
 def table(record: dict[str, Any]) -> str:
-    """Markdown."""
     alone = record["rates"]["one process"]
     lines = ["| | lines a second: median (range) | over one process: median (range) |", "|---|--:|--:|"]
     for name, rates in record["rates"].items():
@@ -62,7 +60,6 @@ def table(record: dict[str, Any]) -> str:
 
 
 def main() -> None:
-    """Measure, and write the table."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.over_ray", description=__doc__.split("\n\n")[0])
     parser.add_argument("model")
     parser.add_argument("text", type=Path)

@@ -1,12 +1,11 @@
-"""Every option of the Transformer, trained for a moment, exported to CTranslate2 and compared with torch.
+"""Every option of the Transformer, briefly trained, exported to CTranslate2 and compared with torch.
 
-    python -m benchmarks.parity            quick: hardly trained, to see that it works
+    python -m benchmarks.parity            quick: hardly trained, to check that it works
     python -m benchmarks.parity --full     the table that is kept, parity.md
 
-Each option gets a small model of its own, trained on the built-in
-phrasebook for a number of updates, so that it ends its sentences and prefers words. Then on held-out pairs, for every
-precision: the largest difference of any token's log-probability, greedy translations that are the same token by token,
-and BLEU at beam 5 with the larger p-value of paired bootstrap and approximate randomisation.
+Each option gets its own small model, trained on the built-in phrasebook until it ends its sentences. The table shows,
+on held-out pairs and for every precision: the largest difference of any token's log-probability, the number of equal
+greedy translations, and BLEU at beam 5 with the larger p-value of paired bootstrap and approximate randomisation.
 """
 
 import argparse
@@ -41,7 +40,6 @@ Pairs = Sequence[tuple[str, str]]
 
 
 def main() -> None:
-    """Measure, print and write."""
     given = arguments()
     WORK.mkdir(exist_ok=True)
     rows = ["| option | " + " | ".join(f"{each}: log-prob, same, BLEU (p)" for each in PRECISIONS) + " |"]
@@ -62,7 +60,6 @@ FULL_FORM = {"out": HERE / "parity.md", "steps": 400, "pairs": 4000, "held_out":
 
 
 def arguments() -> argparse.Namespace:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--full", action="store_true", help="400 updates on 4,000 pairs, compared on 200")
     parser.add_argument("--steps", type=int, help="updates of each model")
@@ -73,7 +70,7 @@ def arguments() -> argparse.Namespace:
 
 
 def pairs_of(count: int, held_out: int) -> tuple[Pairs, Pairs]:
-    """Training and held-out pairs of the built-in corpus."""
+    """Return training and held-out pairs of the built-in corpus."""
     from softgaze.data.corpora.phrasebook import load
 
     train, dev = ([(pair.source, pair.target) for pair in load(split, count)] for split in ("train", "dev"))
@@ -81,7 +78,7 @@ def pairs_of(count: int, held_out: int) -> tuple[Pairs, Pairs]:
 
 
 def row(name: str, folder: Path, train: Pairs, held_out: Pairs, options: dict[str, Any], steps: int) -> str:
-    """One option, in every precision."""
+    """Return the table row of one option."""
     from softgaze.bundle import Bundle
     from softgaze.engines.export import export
     from softgaze.evaluation.export_parity import measure_parity
@@ -104,7 +101,7 @@ def row(name: str, folder: Path, train: Pairs, held_out: Pairs, options: dict[st
 
 
 def trained(path: Path, pairs: Pairs, options: dict[str, Any], steps: int) -> Path:
-    """A bundle of a model that has learnt for a moment."""
+    """Save the bundle of a briefly trained model."""
     import torch
 
     from softgaze.bundle import Description, Tokenizers, save_bundle
@@ -121,7 +118,6 @@ def trained(path: Path, pairs: Pairs, options: dict[str, Any], steps: int) -> Pa
 
 
 def learn(model: Any, pairs: Sequence[Sequence[list[int]]], steps: int) -> None:
-    """Plain teacher forcing."""
     import torch
 
     from softgaze.models import Source

@@ -1,7 +1,7 @@
-"""What it costs to look: recording the attention of a translation against translating it, and against a forward pass.
+"""Cost of recording the attention of a translation, compared with translating it and with a forward pass.
 
 `python -m benchmarks.recording` prints a table. Random parameters of the full size, a batch of sentences of 8 to 30
-random subwords and outputs of the same lengths; everything in turn, the median of the rounds.
+random subwords and outputs of the same lengths; runs take turns, and the table shows medians.
 """
 
 import argparse
@@ -15,7 +15,7 @@ CASES = ("transformer", "rnn-luong", "rnn-bahdanau", "conv")
 
 
 def measure(arch: str, size: str, rounds: int) -> dict[str, float]:
-    """Seconds of a forward pass, of a recording and of a beam search, over the same batch."""
+    """Return the seconds of a forward pass, a recording and a beam search over the same batch."""
     import torch
 
     from softgaze.engines.torch_engine import TorchDecoder
@@ -50,13 +50,12 @@ def measure(arch: str, size: str, rounds: int) -> dict[str, float]:
 
 
 def sentence(seed: int) -> list[int]:
-    """Random subwords."""
     dice = random.Random(seed)
     return [dice.randrange(4, WORDS) for _ in range(dice.randint(8, 30))]
 
 
 def in_turn(runs: dict[str, Callable[[], object]], rounds: int) -> dict[str, float]:
-    """The median seconds of each, after one round to warm up."""
+    """Return the median seconds of each run, after one round to warm up."""
     times: dict[str, list[float]] = {name: [] for name in runs}
     for _ in range(rounds + 1):
         for name, run in runs.items():

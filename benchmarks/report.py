@@ -1,4 +1,4 @@
-"""From runs to a table and a chart. Knows nothing of how the runs were made."""
+"""Format runs as a table and a chart, whichever benchmark made them."""
 
 import json
 import os
@@ -22,7 +22,7 @@ Run = dict[str, Any]
 
 
 class Spread(NamedTuple):
-    """The middle of some numbers and how far they reach."""
+    """Median, minimum and maximum of some numbers."""
 
     middle: float
     low: float
@@ -30,7 +30,6 @@ class Spread(NamedTuple):
 
     @classmethod
     def of(cls, numbers: Sequence[float]) -> "Spread":
-        """Of at least one number."""
         return cls(median(numbers), min(numbers), max(numbers))
 
     def text(self, digits: int = 0) -> str:
@@ -40,12 +39,12 @@ class Spread(NamedTuple):
 
 @dataclass(frozen=True)
 class Facts:
-    """What a reader must know to believe a number."""
+    """The conditions of a measurement."""
 
     text: str
     threads: int
     batch_tokens: int
-    peaks: dict[str, float]  # operations a second
+    peaks: dict[str, float]  # operations per second
 
 
 @dataclass(frozen=True)
@@ -53,14 +52,14 @@ class Row:
     """One contender in one case."""
 
     contender: str
-    rate: Spread | None = None  # target tokens a second
+    rate: Spread | None = None  # target tokens per second
     ratio: Spread | None = None  # softgaze over this one, round by round
-    run: Run | None = None  # one of its runs, for what does not change
+    run: Run | None = None  # one of its runs, for the facts that all share
     reason: str = ""  # why there is no number
 
 
 def summarise(runs: Sequence[Run]) -> list[Row]:
-    """A row for each contender of one case, in the order of their first turn."""
+    """Return a row for each contender of one case, in the order of their first turn."""
     rows = []
     for contender in dict.fromkeys(run["contender"] for run in runs):
         own = [run for run in runs if run["contender"] == contender]
@@ -75,14 +74,13 @@ def summarise(runs: Sequence[Run]) -> list[Row]:
 
 
 def ratio_to(runs: Sequence[Run], good: Sequence[Run]) -> Spread | None:
-    """softgaze divided by this contender within each round that both of them finished."""
+    """Return the ratio of softgaze to this contender within each round that both finished."""
     ours = {run["round"]: run["tokens_per_second"] for run in runs if run["contender"] == OWN and "error" not in run}
     ratios = [ours[run["round"]] / run["tokens_per_second"] for run in good if run["round"] in ours]
     return Spread.of(ratios) if ratios else None
 
 
 def label(contender: str) -> str:
-    """As its people write it."""
     return PEERS[contender].label if contender in PEERS else contender
 
 
@@ -101,14 +99,13 @@ HEADINGS = (
 
 
 def table(rows: Sequence[Row], operations: float, peaks: dict[str, float]) -> str:
-    """Markdown."""
     lines = [f"| {' | '.join(HEADINGS)} |", "|---|---|---|" + "--:|" * 5]
     lines += [f"| {' | '.join(cells(row, operations, peaks))} |" for row in rows]
     return "\n".join(lines)
 
 
 def cells(row: Row, operations: float, peaks: dict[str, float]) -> list[str]:
-    """One line of the table; a contender that did not run says why in the place of its speed."""
+    """Return the cells of one row; a contender that did not run has the reason instead of its speed."""
     if row.rate is None or row.run is None:
         return [label(row.contender), "", "", f"— ({row.reason.replace('|', '/')})", "—", "—", "—", "—"]
     precision = row.run["precision"]
@@ -126,7 +123,6 @@ def cells(row: Row, operations: float, peaks: dict[str, float]) -> list[str]:
 
 
 def document(runs: Sequence[Run], facts: Facts) -> str:
-    """The page."""
     parts = [
         "# Training speed, side by side",
         "Written by `python -m benchmarks.training`; how it measures is in [README.md](README.md).",
@@ -143,7 +139,7 @@ def document(runs: Sequence[Run], facts: Facts) -> str:
 
 
 def effort(runs: Sequence[Run]) -> str:
-    """What one case cost and how long it was looked at."""
+    """Return operations per token, rounds and updates of one case as text."""
     counts = sorted(run["updates"] for run in runs if "error" not in run) or [0]
     return (
         f"{runs[0]['operations'] / 1e6:,.1f} million operations for each target token, forward and backward. "
@@ -153,12 +149,11 @@ def effort(runs: Sequence[Run]) -> str:
 
 
 def own_runs(runs: Sequence[Run], case: str) -> list[Run]:
-    """Those of one case."""
     return [run for run in runs if run["case"] == case]
 
 
 def surroundings(facts: Facts) -> list[str]:
-    """Machine, date, versions, commit, command."""
+    """Return machine, text, versions and command."""
     peaks = ", ".join(f"{kind} {rate / 1e9:,.0f}" for kind, rate in facts.peaks.items())
     return [
         f"Machine: {cpu_name()}, {os.cpu_count()} cores, {memory()}; {facts.threads} threads for every toolkit.",
@@ -170,13 +165,13 @@ def surroundings(facts: Facts) -> list[str]:
 
 
 def memory() -> str:
-    """RAM in whole gigabytes."""
+    """Return the RAM in gigabytes."""
     size = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     return f"{size / 2**30:.0f} GB"
 
 
 def commit() -> str:
-    """Of the code that was measured, and whether it had been changed since."""
+    """Return the commit of the measured code, and whether the work tree has changes."""
     here = Path(__file__).parent
 
     def git(*words: str) -> str:
@@ -188,18 +183,18 @@ def commit() -> str:
 
 
 def made() -> str:
-    """When, and of which code."""
+    """Return date and commit."""
     return f"{datetime.now(UTC):%Y-%m-%d}, commit {commit()}"
 
 
 def circumstances(module: str) -> str:
-    """Which command was run, on what, when."""
+    """Return command, machine, versions, date and commit."""
     versions = f"Python {platform.python_version()}, torch {version('torch')}"
     return f"`{command(module)}` on {cpu_name()}, {os.cpu_count()} cores, {memory()}; {versions}; {made()}."
 
 
 def command(module: str = "training") -> str:
-    """As it was typed, but files by their names alone: where they lay is nobody's business."""
+    """Return the command line; of paths only the file names, so that no private directory is published."""
     words = [Path(word).name if os.sep in word else word for word in sys.argv[1:]]
     return " ".join([f"python -m benchmarks.{module}", *(f'"{word}"' if " " in word else word for word in words)])
 
@@ -211,7 +206,7 @@ OURS, THEIRS, INK, PALE = "#c2410c", "#94a3b8", "#1f2937", "#6b7280"
 
 
 def chart(runs: Sequence[Run]) -> str:
-    """Bars of target tokens a second, a group for each case, each group on a scale of its own."""
+    """Draw bars of target tokens per second, a group for each case, each group on its own scale."""
     pieces: list[str] = []
     top = 36
     for case in dict.fromkeys(run["case"] for run in runs):
@@ -229,7 +224,6 @@ def chart(runs: Sequence[Run]) -> str:
 
 
 def bar(row: Row, top: float, scale: float) -> list[str]:
-    """Name, bar, range, number."""
     assert row.rate is not None
     colour = OURS if row.contender == OWN else THEIRS
     middle, end = top + LINE / 2, LEFT + row.rate.high * scale + 8
@@ -245,13 +239,12 @@ def bar(row: Row, top: float, scale: float) -> list[str]:
 
 
 def words(x: float, y: float, text: str, colour: str, anchor: str = "start", weight: str = "normal") -> str:
-    """A line of text."""
     attributes = f'x="{x:.1f}" y="{y:.1f}" fill="{colour}" text-anchor="{anchor}" font-weight="{weight}"'
     return f'<text {attributes} xml:space="preserve">{escape(text)}</text>'
 
 
 def write_report(stem: Path, runs: Sequence[Run], facts: Facts) -> None:
-    """The page, the chart, and every run as a line of JSON."""
+    """Write the page, the chart, and every run as a line of JSON."""
     page = document(runs, facts).replace("results.svg", f"{stem.name}.svg")
     stem.with_suffix(".md").write_text(page, encoding="utf-8")
     stem.with_suffix(".svg").write_text(chart(runs), encoding="utf-8")

@@ -1,12 +1,12 @@
-"""One rank against two, what an update and a message cost, and from these on paper what many workers would give.
+"""One rank compared with two, the costs of an update and a message, and the predicted speed of many workers.
 
     python -m benchmarks.scaling             measures; writes scaling.json and with it the tables of docs/scale.md
     python -m benchmarks.scaling --tables    only the tables, from scaling.json
 
 One rank of one thread and two ranks of one thread each, joined by gloo on loopback, train the same batches in turns;
-what is reported is the ratio within each round. `base` and `big` are too large to train here: an update of each is
-measured on one thread, with random words, for two amounts of tokens, which gives what an update costs anyhow and what a
-token costs.
+the report shows the ratio within each round. `base` and `big` are too large to train here: an update of each is
+measured on one thread, with random words, for two numbers of tokens, which gives the fixed cost of an update and the
+cost of a token.
 """
 
 import argparse
@@ -33,68 +33,70 @@ ROOT = HERE.parent
 PAGE = ROOT / "docs" / "scale.md"
 RECORD = HERE / "scaling.json"
 NUMBER = 4  # bytes of a gradient
-BUCKET = 2**24  # numbers in a message, as in training/ranks.py
+BUCKET = 2**24  # numbers in a message, as in training/distributed.py
 SMALL = 5  # messages of a few numbers in an update: tokens, losses, norm, clock, signals
 
 # --- on paper -----------------------------------------------------------------------------------------------------
 
 
 class Cost(NamedTuple):
-    """What one worker needs for an update, measured."""
+    """The measured cost of an update on one worker."""
 
     parameters: int
-    fixed: float  # seconds, however few tokens: the optimiser's pass over all parameters, mostly
-    token: float  # seconds for each target token, forward and backward
+    fixed: float  # seconds independent of the tokens: mostly the optimizer's pass over all parameters
+    token: float  # seconds per target token, forward and backward
 
 
 class Network(NamedTuple):
-    """What joins the workers."""
+    """The network between workers."""
 
     latency: float  # seconds of a message to a neighbour
     rate: float  # bytes a second from one to the next
 
 
-class Scene(NamedTuple):
-    """Where a prediction plays."""
+class Scenario(NamedTuple):
+    """The hardware of a prediction."""
 
     title: str
     speed: float  # of a worker, in cores of the machine that was measured
     network: Network
 
 
-SCENES = (
-    Scene("A worker is one core as measured here; gloo, 10 Gbit/s each", 1, Network(50e-6, 1.0e9)),
-    Scene("A worker is a card 500 times as fast; NCCL, 100 Gbit/s each", 500, Network(10e-6, 10e9)),
+SCENARIOS = (
+    Scenario("A worker is one core as measured here; gloo, 10 Gbit/s each", 1, Network(50e-6, 1.0e9)),
+    Scenario("A worker is a card 500 times as fast; NCCL, 100 Gbit/s each", 500, Network(10e-6, 10e9)),
 )
 WORKERS = (1, 8, 64, 512)
 PLANS = {"base": (100_000, 25_000), "big": (300_000, 25_000)}  # updates, target tokens each (Vaswani et al. 2017)
 LARGE = 400_000  # tokens of an update that still learn as much each (Ott et al. 2018)
 
 
-def adding(workers: int, parameters: int, network: Network) -> float:
-    """Seconds in which all gradients are added up around a ring, message by message, and the few numbers beside them.
+def all_reduce_seconds(workers: int, parameters: int, network: Network) -> float:
+    """Return the seconds of a ring all-reduce of all gradients and a few more numbers.
 
-    Each worker passes on 2 (N − 1) pieces of 1/N of a message.
+    Each worker sends 2 (N − 1) pieces of 1/N of a message.
     """
     messages = math.ceil(parameters / BUCKET) + SMALL
     hops = 2 * (workers - 1)
     return hops * (messages * network.latency + NUMBER * parameters / workers / network.rate)
 
 
-def update(workers: int, tokens: int, cost: Cost, scene: Scene) -> float:
-    """Seconds of one update: the largest share, what every worker does anyhow, and the adding up, one after another."""
+def update(workers: int, tokens: int, cost: Cost, scenario: Scenario) -> float:
+    """Return the seconds of one update: the largest share, the fixed cost, and the all-reduce, one after another."""
     largest = tokens / workers * imbalance(workers, tokens)
-    return (cost.fixed + cost.token * largest) / scene.speed + adding(workers, cost.parameters, scene.network)
+    return (cost.fixed + cost.token * largest) / scenario.speed + all_reduce_seconds(
+        workers, cost.parameters, scenario.network
+    )
 
 
-def efficiency(workers: int, tokens: int, cost: Cost, scene: Scene) -> float:
-    """The speed-up over one worker, for each worker."""
-    return update(1, tokens, cost, scene) / update(workers, tokens, cost, scene) / workers
+def efficiency(workers: int, tokens: int, cost: Cost, scenario: Scenario) -> float:
+    """Return the speed-up over one worker, divided by the number of workers."""
+    return update(1, tokens, cost, scenario) / update(workers, tokens, cost, scenario) / workers
 
 
 @cache
 def imbalance(workers: int, tokens: int) -> float:
-    """The largest share over the mean one, as our own `rank_shares` cuts batches of sentences of 27 ± 15 tokens."""
+    """Return the largest share over the mean one, as `rank_shares` splits batches of sentences of 27 ± 15 tokens."""
     from softgaze.training.gradients import rank_shares
 
     dice = np.random.default_rng(1)
@@ -106,30 +108,30 @@ def imbalance(workers: int, tokens: int) -> float:
     return median(found)
 
 
-def prediction(costs: dict[str, Cost], scene: Scene) -> str:
-    """A table: for each number of workers, both models with the paper's batch and with a large one."""
+def prediction(costs: dict[str, Cost], scenario: Scenario) -> str:
+    """Return a table: for each number of workers, both models with the paper's batch and with a large one."""
     heads = [f"`{name}`, {amount // 1000}k tokens" for name, (_, tokens) in PLANS.items() for amount in (tokens, LARGE)]
     lines = ["| workers | " + " | ".join(heads) + " |", "|--:|" + "--:|" * len(heads)]
     for workers in WORKERS:
         cells = [
-            cell(workers, amount, updates * tokens, costs[name], scene)
+            cell(workers, amount, updates * tokens, costs[name], scenario)
             for name, (updates, tokens) in PLANS.items()
             for amount in (tokens, LARGE)
         ]
         lines.append(f"| {workers} | " + " | ".join(cells) + " |")
-    return f"**{scene.title}**: seconds of an update · efficiency · days in all\n\n" + "\n".join(lines)
+    return f"**{scenario.title}**: seconds of an update · efficiency · days in all\n\n" + "\n".join(lines)
 
 
-def cell(workers: int, tokens: int, total: int, cost: Cost, scene: Scene) -> str:
-    """`1.23 · 87 % · 4.5`: the last for as many tokens as the paper's training has."""
-    seconds = update(workers, tokens, cost, scene)
+def cell(workers: int, tokens: int, total: int, cost: Cost, scenario: Scenario) -> str:
+    """Return seconds, efficiency and days, such as `1.23 · 87 % · 4.5`; days for the tokens of the paper's training."""
+    seconds = update(workers, tokens, cost, scenario)
     days = total / tokens * seconds / 86_400
-    share = 100 * efficiency(workers, tokens, cost, scene)
+    share = 100 * efficiency(workers, tokens, cost, scenario)
     return f"{figure(seconds)} · {figure(share) if share < 10 else round(share)} % · {figure(days)}"
 
 
 def figure(number: float) -> str:
-    """Two or three digits that count."""
+    """Format a number with two or three significant digits."""
     return f"{number:,.0f}" if number >= 100 else f"{number:.2g}" if number < 10 else f"{number:.3g}"
 
 
@@ -137,7 +139,7 @@ def figure(number: float) -> str:
 
 
 def train_some(job: Job) -> dict[str, float] | None:
-    """Updates of a job by this rank; the leader tells how long they took, and how much of it was adding up."""
+    """Run updates of a job on this rank; rank 0 returns their time and the share of the all-reduce."""
     import torch
 
     from benchmarks.peers.softgaze import trainer_of
@@ -174,7 +176,7 @@ def train_some(job: Job) -> dict[str, float] | None:
 
 
 def send_some(sizes: Sequence[int]) -> dict[str, float] | None:
-    """Seconds to add up messages of so many numbers, the median of some."""
+    """Return the median seconds of an all-reduce for each message size."""
     import torch
 
     from softgaze.training.distributed import init_distributed
@@ -192,7 +194,7 @@ def send_some(sizes: Sequence[int]) -> dict[str, float] | None:
 
 
 def with_ranks(count: int, *words: str) -> dict[str, float]:
-    """This module in processes of their own: one, or two under torchrun."""
+    """Run this module in new processes: one, or two under torchrun."""
     launcher = ["torch.distributed.run", "--standalone", "--nproc-per-node", str(count), "-m"] if count > 1 else []
     command = [sys.executable, "-m", *launcher, "benchmarks.scaling", *words]
     environment = {**environment_of(ROOT, ROOT / "src", threads=1), "GLOO_SOCKET_IFNAME": "lo"}
@@ -204,7 +206,7 @@ def with_ranks(count: int, *words: str) -> dict[str, float]:
 
 
 def one_against_two(job: Job, rounds: int) -> dict[str, Any]:
-    """In turns; the speed-up of each round, and what a rank of two spends on adding up."""
+    """Measure in turns the speed-up of two ranks, and their share of time in the all-reduce."""
     path = WORK / "scaling-job.json"
     job.write(path)
     runs = [[with_ranks(count, "--train", str(path)) for count in (1, 2)] for _ in range(rounds)]
@@ -226,7 +228,7 @@ RANKED = (("tiny", 1024), ("tiny", 4096), ("small", 4096))  # sizes and batches 
 
 
 def update_of(size: str, amounts: Sequence[int]) -> Cost:
-    """What an update of a Transformer of this size costs one thread, as a line through the times of some amounts."""
+    """Measure the cost of an update of a Transformer on one thread: a line through the times of some token counts."""
     import torch
 
     from softgaze.models import build_model
@@ -243,7 +245,7 @@ def update_of(size: str, amounts: Sequence[int]) -> Cost:
 
 
 def best_of(work: Callable[[], None], times: int = 2) -> float:
-    """The least seconds of a processor, which on one thread do not hang on who else is there; after once to warm up."""
+    """Return the least processor seconds after one run to warm up; on one thread they hardly depend on other load."""
     work()
     found = []
     for _ in range(times):
@@ -254,7 +256,7 @@ def best_of(work: Callable[[], None], times: int = 2) -> float:
 
 
 def update_once(model: Any, optimiser: Any, tokens: int) -> None:
-    """Forward, loss, backward, clip, step, over random sentences of 27 words and their ends."""
+    """Run forward, loss, backward, clip and step over random sentences of 27 words and EOS."""
     import torch
 
     from softgaze.models import Source
@@ -275,7 +277,7 @@ def update_once(model: Any, optimiser: Any, tokens: int) -> None:
 
 
 def measure(given: argparse.Namespace) -> None:
-    """Everything, one part after the other, each kept in scaling.json as soon as it is there."""
+    """Measure one part after the other, and store each in scaling.json at once."""
     WORK.mkdir(exist_ok=True)
     record: dict[str, Any] = json.loads(RECORD.read_text(encoding="utf-8")) if RECORD.exists() else {}
     parts: dict[str, Callable[[], Any]] = {
@@ -289,24 +291,22 @@ def measure(given: argparse.Namespace) -> None:
 
 
 def case_name(size: str, tokens: int) -> str:
-    """Of a case."""
     return f"{size}, {tokens:,} tokens"
 
 
 def job_of(size: str, tokens: int, given: argparse.Namespace) -> Job:
-    """On the built-in phrasebook, in float32."""
+    """Return a job on the built-in phrasebook, in float32."""
     corpus, _ = prepare_corpus(None, None)
     options = parse(["--batch-tokens", str(tokens), "--threads", "1"])
     return make_job(CASES[f"transformer {size}"], corpus, Effort(given.rounds, 3, given.updates, 1e9), options)
 
 
 def costs_of(record: dict[str, Any]) -> dict[str, Cost]:
-    """As they were measured."""
     return {name: Cost(int(each["parameters"]), each["fixed"], each["token"]) for name, each in record["costs"].items()}
 
 
 def measured(record: dict[str, Any]) -> str:
-    """Tables of what was measured."""
+    """Return the tables of the measurements."""
     lines = [
         "| Transformer, batch | parameters | two ranks over one: median (range) | of it adding up |",
         "|---|--:|--:|--:|",
@@ -326,26 +326,29 @@ def measured(record: dict[str, Any]) -> str:
 
 
 def tables(record: dict[str, Any]) -> dict[str, str]:
-    """What stands between the marks of docs/scale.md."""
+    """Return the text between the markers of docs/scale.md."""
     costs = costs_of(record)
-    return {"measured": measured(record), "predicted": "\n\n".join(prediction(costs, scene) for scene in SCENES)}
+    return {
+        "measured": measured(record),
+        "predicted": "\n\n".join(prediction(costs, scenario) for scenario in SCENARIOS),
+    }
 
 
 def with_tables(page: str, record: dict[str, Any]) -> str:
-    """The page with its tables as the record has them."""
+    """Return the page with the tables of the record."""
     for name, table in tables(record).items():
         page = between_marks(page, name, table)
     return page
 
 
 def between_marks(page: str, name: str, text: str) -> str:
-    """The page with this text in its place."""
+    """Return the page with this text between the markers of `name`."""
     begin, end = f"<!-- scaling: {name} -->", f"<!-- end of scaling: {name} -->"
     return re.sub(f"{begin}.*?{end}", lambda _: f"{begin}\n{text}\n{end}", page, flags=re.DOTALL)
 
 
 def main() -> None:
-    """Measure, or be one of those who are measured."""
+    """Measure, or run as one of the measured processes."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.scaling", description=__doc__.split("\n\n")[0])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--updates", type=int, default=20)
@@ -356,7 +359,8 @@ def main() -> None:
     parser.add_argument("--update", choices=list(PLANS), help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.train or given.messages or given.update:
-        print_result(child(given))
+        if (result := child(given)) is not None:
+            print(json.dumps(result), flush=True)
         return
     if not given.tables:
         measure(given)
@@ -366,18 +370,12 @@ def main() -> None:
 
 
 def child(given: argparse.Namespace) -> dict[str, Any] | None:
-    """What one of the processes found; a rank that does not lead says nothing."""
+    """Return the result of a measured process; None on ranks other than 0."""
     if given.train:
         return train_some(Job.read(str(given.train)))
     if given.messages:
         return send_some(given.messages)
     return update_of(given.update, (56, 224) if given.update == "big" else (112, 448))._asdict()
-
-
-def print_result(found: dict[str, Any] | None) -> None:
-    """To the process that waits for it."""
-    if found is not None:
-        print(json.dumps(found), flush=True)
 
 
 if __name__ == "__main__":

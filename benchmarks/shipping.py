@@ -1,10 +1,10 @@
-"""What an exported model costs whoever runs it: time from text to text, time to start, memory, place on the disk.
+"""Costs of running an exported model: time from text to text, time to start, memory, size on disk.
 
     python -m benchmarks.shipping --transformer runs/m30k --recurrent runs/luong --text test.en          quick
     python -m benchmarks.shipping --full --transformer runs/m30k --recurrent runs/luong --text test.en --parts memory
 
-`--parts` measures some of it again; the page keeps what it has of the rest, each part with its own command. Figures are
-of whole processes, the command line that a user types. Contenders take turns, and ratios are taken within a round.
+`--parts` measures some parts again; the page keeps the others, each with its own command. Figures are of whole
+processes, started by the command that a user types. Contenders take turns, and ratios are taken within a round.
 """
 
 import argparse
@@ -31,22 +31,22 @@ Model = dict[str, Path]  # torch, float32, int8, onnx -> its directory
 
 
 class Done(NamedTuple):
-    """A process that ended well."""
+    """A process that ended with the expected exit code."""
 
-    seconds: float  # from its start to its end
+    seconds: float  # wall-clock
     processor: float  # seconds of all its threads
-    said: str  # on stderr
+    stderr: str
     started: float
 
     @property
     def clock(self) -> dict[str, Any]:
-        """What it said of itself."""
-        result: dict[str, Any] = json.loads(last_line(self.said))
+        """Return the times that the process reported."""
+        result: dict[str, Any] = json.loads(last_line(self.stderr))
         return result
 
 
 def run(words: Sequence[str | Path], threads: int, code: int = 0) -> Done:
-    """A fresh process of this Python."""
+    """Run this Python in a new process."""
     environment = environment_of(ROOT, ROOT / "src", threads=threads)
     before, start = os.times(), time.monotonic()
     done = subprocess.run([sys.executable, *map(str, words)], capture_output=True, text=True, env=environment)
@@ -58,7 +58,7 @@ def run(words: Sequence[str | Path], threads: int, code: int = 0) -> Done:
 
 
 def exported(path: Path) -> Model:
-    """A trained model, and everything it can be exported to."""
+    """Export a trained model to every engine that it supports."""
     from softgaze.bundle import Bundle
 
     bundle = Bundle.open(path)
@@ -73,7 +73,7 @@ def exported(path: Path) -> Model:
 
 
 def sentences(given: argparse.Namespace) -> list[str]:
-    """The lines to translate that are not empty."""
+    """Return the lines to translate that are not empty."""
     from softgaze.data.corpus import read_lines
 
     return [line for line in read_lines(given.text) if line.strip()][: given.sentences]
@@ -83,7 +83,7 @@ def sentences(given: argparse.Namespace) -> list[str]:
 
 
 def throughput(model: Model, given: argparse.Namespace) -> list[str]:
-    """Our command line from raw text to raw text beside CTranslate2 alone on text that is cut already."""
+    """Compare our command line from text to text with CTranslate2 alone on tokenised text."""
     folder = model["int8"].parent
     raw, cut = write_text(folder, model["int8"], given)
     count = len(sentences(given))
@@ -104,7 +104,7 @@ def throughput(model: Model, given: argparse.Namespace) -> list[str]:
     return [
         "## Text to text",
         f"{count:,} sentences of {given.text.name}, int8, beam {BEAM}: `softgaze translate MODEL --input FILE --output "
-        f"FILE` beside a process that does nothing but load CTranslate2 and give it the pieces, in the fastest batches "
+        f"FILE` compared with a process that only loads CTranslate2 and translates the pieces, in the fastest batches "
         f"of those tried ({' '.join(batch)}).",
         compared("the model loaded → the last line", after_loading, count),
         compared("the whole process", whole, count),
@@ -112,13 +112,13 @@ def throughput(model: Model, given: argparse.Namespace) -> list[str]:
 
 
 def best_batch(words: Sequence[Any], given: argparse.Namespace) -> tuple[str, str]:
-    """The fastest of some, by one run of each."""
+    """Return the fastest batch size, by one run of each."""
     taken = {each: run([*map(str, words), *each], given.threads).clock for each in BATCHES}
     return min(taken, key=lambda each: taken[each]["done"] - taken[each]["loaded"])
 
 
 def write_text(folder: Path, model: Path, given: argparse.Namespace) -> tuple[Path, Path]:
-    """Raw lines, and the same in pieces."""
+    """Write the lines as text and as pieces; return both paths."""
     from softgaze.bundle import Bundle
     from softgaze.special_tokens import EOS
 
@@ -131,7 +131,7 @@ def write_text(folder: Path, model: Path, given: argparse.Namespace) -> tuple[Pa
 
 
 def compared(what: str, rounds: Sequence[Sequence[float]], count: int) -> str:
-    """Ours and theirs in seconds, sentences a second and as a ratio."""
+    """Return seconds, sentences per second and the ratio as text."""
     ours, theirs = (Spread.of([pair[side] for pair in rounds]) for side in (0, 1))
     share = Spread.of([pair[1] / pair[0] for pair in rounds])
     return (
@@ -144,7 +144,7 @@ def compared(what: str, rounds: Sequence[Sequence[float]], count: int) -> str:
 
 
 def starting(model: Model, given: argparse.Namespace) -> list[str]:
-    """New processes, files in the system's cache; what Python itself takes to start stands beside them."""
+    """Time new processes with files in the system's cache, and Python alone for comparison."""
     commands: dict[str, tuple[list[str | Path], int]] = {
         "Python alone": (["-c", "pass"], 0),
         "softgaze --help": (["-m", "softgaze", "--help"], 0),
@@ -167,7 +167,7 @@ def starting(model: Model, given: argparse.Namespace) -> list[str]:
 
 
 def memory(model: Model, kind: str, counts: Sequence[int], given: argparse.Namespace) -> list[str]:
-    """The most that is resident while more and more lines are translated."""
+    """Measure the peak resident memory for increasing numbers of lines."""
     lines = ["| lines | most memory resident | lines/s | processor seconds |", "|--:|--:|--:|--:|"]
     texts = sentences(given)
     for number in sorted(counts):
@@ -175,18 +175,18 @@ def memory(model: Model, kind: str, counts: Sequence[int], given: argparse.Names
         rate = number / (done.clock["done"] - done.clock["loaded"])
         peak = done.clock["peak"] / 2**20
         lines.append(f"| {number:,} | {peak:,.0f} MiB | {rate:,.0f} | {done.processor:,.0f} |")
-    said = f"Beginnings of the sentences of {given.text.name}, two to eight words, greedy, from a file to a file."
-    return [f"## Memory, {kind}", said, "\n".join(lines)]
+    method = f"Beginnings of the sentences of {given.text.name}, two to eight words, greedy, from a file to a file."
+    return [f"## Memory, {kind}", method, "\n".join(lines)]
 
 
 def beginnings(texts: Sequence[str]) -> Iterator[str]:
-    """Short lines without end: the first words of each text, then again with another number of them."""
+    """Yield short lines without end: the first 2 words of each text, then the first 3, up to 8, and again."""
     for words in cycle(range(2, 9)):
         yield from (" ".join(text.split()[:words]) for text in texts)
 
 
 def translated(model: Path, lines: Iterable[str], number: int, threads: int) -> Done:
-    """So many lines from a file to a file; none may be missing."""
+    """Translate lines from a file to a file; exit if some are missing."""
     source, output = (WORK / name for name in ("many.txt", "many.out"))
     with source.open("w", encoding="utf-8") as file:
         file.writelines(f"{line}\n" for line in lines)
@@ -205,7 +205,7 @@ def translated(model: Path, lines: Iterable[str], number: int, threads: int) -> 
 
 
 def sizes(models: Sequence[Model], given: argparse.Namespace) -> list[str]:
-    """Of model directories, and of what must be installed to run them."""
+    """Measure model directories and the packages that are needed to run them."""
     lines = ["| model | MB | of it the engine's files |", "|---|--:|--:|"]
     for model in models:
         for kind, folder in model.items():
@@ -214,11 +214,11 @@ def sizes(models: Sequence[Model], given: argparse.Namespace) -> list[str]:
     largest = ", ".join(f"{name} {size / 1e6:.1f}" for name, size in islice(needs.items(), 6))
     total = sum(needs.values()) / 1e6
     base = f"The base install, torch not in it: {total:.0f} MB in {len(needs)} packages ({largest}, …)."
-    return ["## Place on the disk", "\n".join(lines), base]
+    return ["## Size on disk", "\n".join(lines), base]
 
 
 def title(model: Model, kind: str) -> str:
-    """Which model, and for whom."""
+    """Return arch, size, engine and precision of a model."""
     from softgaze.bundle import Bundle
 
     bundle = Bundle.open(model[kind])
@@ -227,7 +227,7 @@ def title(model: Model, kind: str) -> str:
 
 
 def bundle_size(folder: Path) -> tuple[float, float]:
-    """All files that belong to it, and its weights, in MB."""
+    """Return the MB of all files of a bundle, and of its weights."""
     from softgaze.bundle import WEIGHTS, Bundle
 
     files = {name: entry["bytes"] for name, entry in Bundle.open(folder).files.items()}
@@ -236,7 +236,7 @@ def bundle_size(folder: Path) -> tuple[float, float]:
 
 
 def installed(name: str) -> dict[str, int]:
-    """Bytes of a package and of all it needs, extras not counted."""
+    """Return the bytes of a package and of all its requirements, without extras."""
     found: dict[str, int] = {}
     waiting = [name]
     while waiting:
@@ -248,7 +248,7 @@ def installed(name: str) -> dict[str, int]:
 
 
 def package_size(name: str) -> int:
-    """What its files take; of ourselves the sources, since a development install has only a pointer to them."""
+    """Return the bytes of a package; of softgaze those of the sources, to which a development install points."""
     if name == "softgaze":
         return sum(
             path.stat().st_size for path in (ROOT / "src").rglob("*") if path.is_file() and path.suffix != ".pyc"
@@ -258,7 +258,7 @@ def package_size(name: str) -> int:
 
 
 def needed(name: str) -> Iterator[str]:
-    """The packages it requires here."""
+    """Yield the installed requirements of a package."""
     from packaging.requirements import Requirement
 
     for text in distribution(name).requires or []:
@@ -274,7 +274,7 @@ def needed(name: str) -> Iterator[str]:
 
 
 def recurrent(models: Sequence[Model], given: argparse.Namespace) -> list[str]:
-    """ONNX Runtime beside our torch search, one sentence at a time."""
+    """Compare ONNX Runtime with our torch search, one sentence at a time."""
     from softgaze.bundle import Bundle
     from softgaze.evaluation.benchmark import BenchmarkSetting, run_benchmark
 
@@ -299,7 +299,7 @@ def recurrent(models: Sequence[Model], given: argparse.Namespace) -> list[str]:
     return ["## Recurrent models, one sentence at a time", "\n".join(lines)]
 
 
-# --- the whole --------------------------------------------------------------------------------------------------
+# --- command line -----------------------------------------------------------------------------------------------
 
 
 QUICK_FORM = {"out": WORK / "shipping", "sentences": 100, "lines": [1_000, 10_000], "rounds": 2}
@@ -307,7 +307,6 @@ FULL_FORM = {"out": HERE / "shipping", "sentences": 1000, "lines": [10_000, 100_
 
 
 def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--transformer", type=Path, required=True, metavar="MODEL", help="a trained Transformer")
     parser.add_argument("--recurrent", type=Path, nargs="*", default=[], metavar="MODEL", help="trained RNNs")
@@ -316,7 +315,7 @@ def arguments(words: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--full", action="store_true", help="1,000 sentences, 7 rounds, memory up to a million lines")
     parser.add_argument("--sentences", type=int, help="at most")
     parser.add_argument("--lines", type=int, nargs="+", help="to measure memory; torch gets a tenth of each")
-    parser.add_argument("--rounds", type=int, help="how often everybody takes a turn")
+    parser.add_argument("--rounds", type=int, help="runs of each contender")
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--out", type=Path, help=f"stem of the .md and .json to write; {OUT_HELP}")
     return settled(parser.parse_args(words), QUICK_FORM, FULL_FORM)
@@ -346,7 +345,7 @@ def main() -> None:
 
 
 def keep(stem: Path, name: str, found: list[str]) -> None:
-    """One part, beside what is there of the others; the page has all of them in their order."""
+    """Store one part, and write the page with all stored parts in order."""
     data, page = stem.with_suffix(".json"), stem.with_suffix(".md")
     parts = (json.loads(data.read_text(encoding="utf-8")) if data.exists() else {}) | {name: found}
     data.write_text(json.dumps(parts, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -3,10 +3,10 @@
     python -m benchmarks.training            the quick form, under ten minutes once the environments exist
     python -m benchmarks.training --full     every case, longer and more often
     python -m benchmarks.training --source train.en --target train.de
-    python -m benchmarks.training --full --add --cases "transformer base"      beside the cases measured before
+    python -m benchmarks.training --full --add --cases "transformer base"      keep the cases measured before
 
-Every run is a process of its own. Contenders take turns (A B C A B C …), so that a machine that slows down slows all of
-them, and what is reported is the ratio within each round.
+Every run is a separate process. Contenders take turns (A B C A B C …), so that a machine that slows down slows all of
+them; the report shows the ratio within each round.
 """
 
 import argparse
@@ -30,7 +30,7 @@ HERE = Path(__file__).parent
 ROOT = HERE.parent
 WORK = HERE / "work"
 OWN = "softgaze"
-TIME_LIMIT = 600  # seconds; a run that takes longer hangs
+TIME_LIMIT = 600  # seconds; a longer run counts as hanging
 
 
 @dataclass(frozen=True)
@@ -68,8 +68,6 @@ FULL = Effort(rounds=5, warmup=10, updates=60, seconds=60)
 
 
 class Turn(NamedTuple):
-    """One run to make."""
-
     round: int
     contender: str
 
@@ -84,7 +82,7 @@ def turns(contenders: Sequence[str], rounds: int) -> Iterator[Turn]:
 
 
 def prepare_corpus(source: Path | None, target: Path | None) -> tuple[Path, str]:
-    """Tokenise once, for everybody; returns the directory and the name of the text."""
+    """Tokenise the text once for all contenders; return the directory and the names of the files."""
     from softgaze.config import DataSettings
     from softgaze.data.corpus import Corpus
     from softgaze.training.preprocess import PreprocessedData, preprocess
@@ -101,7 +99,6 @@ def prepare_corpus(source: Path | None, target: Path | None) -> tuple[Path, str]
 
 
 def phrasebook() -> tuple[Path, Path]:
-    """The built-in corpus."""
     from softgaze.data.corpora.phrasebook import write
 
     folder = WORK / "phrasebook"
@@ -111,7 +108,7 @@ def phrasebook() -> tuple[Path, Path]:
 
 
 def write_pieces(folder: Path, prepared: Any, dev_pairs: int | None = None) -> None:
-    """The encoded pairs as lines of pieces, and the vocabulary in the order of its ids, special tokens first."""
+    """Write the encoded pairs as lines of pieces, and the vocabulary in the order of its ids, special tokens first."""
     tokenizer = prepared.tokenizers.source
     for split, shards, most in (("train", prepared.train, None), ("dev", prepared.dev, dev_pairs)):
         with (
@@ -122,14 +119,15 @@ def write_pieces(folder: Path, prepared: Any, dev_pairs: int | None = None) -> N
                 for file, ids in zip((source, target), shards[number], strict=True):
                     file.write(" ".join(tokenizer.pieces(ids.tolist())) + "\n")
     pieces = tokenizer.pieces(range(len(tokenizer)))
-    (folder / "vocabulary.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")  # last: it says all is there
+    # Written last: it marks the directory as complete.
+    (folder / "vocabulary.txt").write_text("\n".join(pieces) + "\n", encoding="utf-8")
 
 
 # --- runs -------------------------------------------------------------------------------------------------------
 
 
 def make_job(case: Case, corpus: Path, effort: Effort, arguments: argparse.Namespace) -> Job:
-    """The same orders for every contender."""
+    """Return the job that all contenders run."""
     from softgaze.models import MODELS
 
     return Job(
@@ -152,18 +150,18 @@ def make_job(case: Case, corpus: Path, effort: Effort, arguments: argparse.Names
 
 
 def python_of(contender: str) -> Path:
-    """The interpreter that runs a contender; ours is this one."""
+    """Return the interpreter of a contender; that of softgaze is this one."""
     return Path(sys.executable) if contender == OWN else interpreter(contender)
 
 
 def environment_of(*paths: Path, threads: int) -> dict[str, str]:
-    """This process's variables, with where to import from and how many threads to take."""
+    """Return the environment of this process with an import path and a number of threads."""
     path = os.pathsep.join(map(str, paths))
     return {**os.environ, "PYTHONPATH": path, "OMP_NUM_THREADS": str(threads), "MKL_NUM_THREADS": str(threads)}
 
 
 def call(python: Path, module: str, arguments: Iterable[str], threads: int) -> dict[str, Any]:
-    """Run a module in a fresh process; its last line is JSON."""
+    """Run a module in a new process and return the JSON of its last line."""
     environment = environment_of(
         *((ROOT, ROOT / "src") if python == Path(sys.executable) else (ROOT,)), threads=threads
     )
@@ -180,14 +178,14 @@ def call(python: Path, module: str, arguments: Iterable[str], threads: int) -> d
 
 
 def measure(contender: str, job: Job) -> dict[str, Any]:
-    """One run; what fails is a result too, with the reason."""
+    """Run a contender once; a failure is a result with its reason."""
     shutil.rmtree(job.out, ignore_errors=True)
     Path(job.out).mkdir(parents=True)
     job.write(Path(job.out) / "job.json")
     facts = {"contender": contender, "precision": job.precision}
     try:
-        orders = [str(Path(job.out) / "job.json")]
-        return facts | call(python_of(contender), f"benchmarks.peers.{contender}", orders, job.threads)
+        path = str(Path(job.out) / "job.json")
+        return facts | call(python_of(contender), f"benchmarks.peers.{contender}", [path], job.threads)
     except UnavailableError as error:
         return facts | {"error": str(error)}
     finally:
@@ -195,14 +193,14 @@ def measure(contender: str, job: Job) -> dict[str, Any]:
 
 
 def precisions(contender: str, hardware: bool) -> list[str]:
-    """What a contender may compute in here. Ours decides for itself."""
+    """Return the precisions that a contender supports on this machine; softgaze selects its own."""
     if contender == OWN:
         return ["auto"]
     return ["float32", "bfloat16"] if hardware and PEERS[contender].bfloat16 else ["float32"]
 
 
 def best_precision(contender: str, job: Job, hardware: bool) -> str:
-    """Each peer in its best setting: where there is a choice, a short trial decides."""
+    """Return the fastest precision of a peer, measured in a short trial if there are several."""
     choices = precisions(contender, hardware)
     if len(choices) == 1:
         return choices[0]
@@ -212,7 +210,7 @@ def best_precision(contender: str, job: Job, hardware: bool) -> str:
 
 
 def run_case(name: str, job: Job, contenders: Sequence[str], effort: Effort, hardware: bool) -> list[dict[str, Any]]:
-    """All rounds of one case; a contender that failed once is not tried again."""
+    """Run all rounds of one case; a contender that failed once is not run again."""
     job.write(WORK / "count.json")
     counted = call(Path(sys.executable), "benchmarks.operations", ["count", str(WORK / "count.json")], job.threads)
     common = {"case": name, "made": made(), "warmup": job.warmup, "operations": counted["operations_per_token"]}
@@ -231,18 +229,17 @@ def run_case(name: str, job: Job, contenders: Sequence[str], effort: Effort, har
     return runs
 
 
-# --- the whole --------------------------------------------------------------------------------------------------
+# --- command line -----------------------------------------------------------------------------------------------
 
 
 def parse(arguments: Sequence[str] | None = None) -> argparse.Namespace:
-    """The command line."""
     parser = argparse.ArgumentParser(prog="python -m benchmarks.training", description=__doc__.split("\n\n")[0])
     parser.add_argument("--source", type=Path, help="text to train on; the built-in phrasebook unless given")
     parser.add_argument("--target", type=Path, help="its translation, line by line")
     parser.add_argument("--full", action="store_true", help="every case, longer and more often")
     parser.add_argument("--cases", nargs="+", choices=CASES, metavar="CASE", help=f"some of: {', '.join(CASES)}")
     parser.add_argument("--peers", nargs="*", choices=PEERS, metavar="PEER", help=f"some of: {', '.join(PEERS)}")
-    parser.add_argument("--rounds", type=int, help="how often everybody takes a turn")
+    parser.add_argument("--rounds", type=int, help="runs of each contender")
     parser.add_argument("--warmup", type=int, help="updates before the clock starts")
     parser.add_argument("--updates", type=int, help="most updates to measure in one run")
     parser.add_argument("--seconds", type=float, help="longest time to measure in one run")
@@ -260,27 +257,26 @@ OUT_HELP = "else in benchmarks with --full, in benchmarks/work without: a quick 
 
 
 def settled(given: argparse.Namespace, quick: dict[str, Any], full: dict[str, Any]) -> argparse.Namespace:
-    """With what was not said: as `--full` has it for the tables that are kept with the code, or short."""
-    said = {name: value for name, value in vars(given).items() if value is not None}
-    return argparse.Namespace(**vars(given) | (full if given.full else quick) | said)
+    """Fill in the options that were not given: from `full` with `--full`, else from `quick`."""
+    explicit = {name: value for name, value in vars(given).items() if value is not None}
+    return argparse.Namespace(**vars(given) | (full if given.full else quick) | explicit)
 
 
 def effort_of(arguments: argparse.Namespace) -> Effort:
-    """Quick or full, with what was said otherwise."""
+    """Return the quick or the full effort, with the numbers given on the command line."""
     effort = FULL if arguments.full else QUICK
-    said = {name: getattr(arguments, name) for name in ("rounds", "warmup", "updates", "seconds")}
-    return replace(effort, **{name: value for name, value in said.items() if value is not None})
+    given = {name: getattr(arguments, name) for name in ("rounds", "warmup", "updates", "seconds")}
+    return replace(effort, **{name: value for name, value in given.items() if value is not None})
 
 
 def earlier(stem: Path, again: Iterable[tuple[str, ...]], named: Sequence[str] = ("case",)) -> list[dict[str, Any]]:
-    """The runs that were written down, but for those of the tables (so `named`) that are measured again."""
+    """Return the stored runs without those that are measured again; `named` are the keys that identify a table."""
     path = stem.with_suffix(".jsonl")
     runs = map(json.loads, path.read_text(encoding="utf-8").splitlines() if path.exists() else [])
     return [run for run in runs if tuple(run[name] for name in named) not in set(again)]
 
 
 def main() -> None:
-    """Measure and report."""
     import torch
 
     from softgaze.training.gradients import uses_bfloat16

@@ -1,5 +1,4 @@
 import json
-import pickle
 import shutil
 from pathlib import Path
 
@@ -36,7 +35,7 @@ def bundle(tmp_path) -> Path:
 
 
 def sign(path: Path, name: str) -> None:
-    """Make the manifest agree with a file that was changed, as whoever forges one would."""
+    """Make the manifest agree with a changed file, as a forger would."""
     manifest = json.loads((path / MANIFEST).read_text())
     manifest["files"][name] = {"sha256": sha256_of(path / name), "bytes": (path / name).stat().st_size}
     write_manifest(path, manifest)
@@ -47,7 +46,7 @@ def change_manifest(path: Path, **changes: object) -> None:
     write_manifest(path, {**manifest, **changes})
 
 
-# --- there and back
+# --- saving and opening
 
 
 def test_what_is_saved_is_what_is_opened(tmp_path):
@@ -74,14 +73,10 @@ def test_two_vocabularies_stay_two(tmp_path):
     assert (opened.source.model, opened.target.model) == (two.source.model, two.target.model)
 
 
-def test_the_detector_is_kept():
-    detector = Bundle.open(tiny_bundle()).detector
-    assert detector is not None
-    assert next(iter(detector.detect("작은 고양이"))) == "ko"
-
-
-def test_the_opened_model_is_ready_to_translate():
-    assert not Bundle.open(tiny_bundle()).model().training
+def test_a_bundle_has_a_detector_and_a_model_in_evaluation_mode():
+    opened = Bundle.open(tiny_bundle())
+    assert next(iter(opened.detector.detect("작은 고양이"))) == "ko"
+    assert not opened.model().training
 
 
 def test_saving_again_replaces_the_bundle(tmp_path):
@@ -104,25 +99,7 @@ def test_nothing_but_the_named_files_is_written():
     assert sorted(path.name for path in tiny_bundle().iterdir()) == sorted([*FILES, MANIFEST])
 
 
-# --- refused by name
-
-
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("place", [0.0, 0.5, 0.999])
-def test_one_flipped_bit_anywhere_is_refused(bundle, name, place):
-    content = bytearray((bundle / name).read_bytes())
-    content[int(place * len(content))] ^= 1
-    (bundle / name).write_bytes(content)
-    with pytest.raises(DataError, match=f"{name}: does not match its SHA-256"):
-        Bundle.open(bundle)
-
-
-@pytest.mark.parametrize("name", FILES)
-@pytest.mark.parametrize("kept", [0, 1, -1])
-def test_a_truncated_file_is_refused(bundle, name, kept):
-    (bundle / name).write_bytes((bundle / name).read_bytes()[:kept])
-    with pytest.raises(DataError, match=f"{name}: has .* bytes, expected .*: it is truncated"):
-        Bundle.open(bundle)
+# --- rejected bundles: tests/faults flips, cuts and forges every file
 
 
 @pytest.mark.parametrize("name", FILES)
@@ -146,12 +123,11 @@ def test_a_manifest_that_is_none_is_refused(bundle, text):
         Bundle.open(bundle)
 
 
-def test_what_is_no_bundle_is_refused(tmp_path):
-    with pytest.raises(DataError, match="no such model directory"):
-        Bundle.open(tmp_path / "nothing")
+def test_a_path_without_bundle_is_rejected(tmp_path):
     (tmp_path / "file").touch()
-    with pytest.raises(DataError, match="no such model directory"):
-        Bundle.open(tmp_path / "file")
+    for name in ("nothing", "file"):
+        with pytest.raises(DataError, match="no such model directory"):
+            Bundle.open(tmp_path / name)
     with pytest.raises(DataError, match=f"contains no {MANIFEST}"):
         Bundle.open(tmp_path)
 
@@ -190,21 +166,6 @@ def test_a_missing_parameter_is_refused(bundle):
     (bundle / WEIGHTS).write_bytes(save(tensors))
     sign(bundle, WEIGHTS)
     with pytest.raises(DataError, match="the weights of another model"):
-        Bundle.open(bundle).model()
-
-
-class Trap:
-    """Runs when it is unpickled."""
-
-    def __reduce__(self):
-        return pytest.fail, ("a pickle was executed",)
-
-
-@pytest.mark.parametrize("protocol", [0, pickle.HIGHEST_PROTOCOL])
-def test_a_pickle_offered_as_weights_is_never_executed(bundle, protocol):
-    (bundle / WEIGHTS).write_bytes(pickle.dumps(Trap(), protocol))
-    sign(bundle, WEIGHTS)
-    with pytest.raises(DataError, match="cannot be read as safetensors"):
         Bundle.open(bundle).model()
 
 

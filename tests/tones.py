@@ -1,8 +1,7 @@
-"""The built-in sounds: a few tones one after the other, to be spelled: "C4 E4 G4". A source that is not text.
+"""Synthetic melodies as sources of features: a few tones, to be transcribed as "C4 E4 G4".
 
-Tones differ in length, loudness and timbre, pauses are short, and there is some noise. When each tone sounds is known,
-so an attention can be held against it; it must run from left to right. Dev and test hold successions of two tones that
-train never has. Everything follows from the seed; nothing needs a file.
+Tones differ in length, loudness and timbre, with short pauses and some noise. The time of each tone is known, so
+attention can be compared with it. Dev and test contain successions of two tones that train lacks.
 """
 
 import math
@@ -15,13 +14,10 @@ import numpy as np
 import numpy.typing
 
 from softgaze.data.features import Mel, log_mel
-from softgaze.errors import DataError
 
 Array = np.typing.NDArray[Any]
 
 NOTES = {"C4": 261.63, "D4": 293.66, "E4": 329.63, "F4": 349.23, "G4": 392.00, "A4": 440.00, "B4": 493.88, "C5": 523.25}
-SPLITS = ("train", "dev", "test")
-LIMIT = 1_000_000
 LENGTHS = range(3, 9)  # tones in a melody
 RATE = 8_000
 MEL = Mel(window=0.050, hop=0.025, filters=40, low=100, high=4_000)  # long enough to tell C from D
@@ -91,31 +87,8 @@ def _played(tone: Tone, seconds: Array) -> Array:
     return loud * sum(strength * np.sin(turns * (place + 1)) for place, strength in enumerate(tone.strengths))
 
 
-@dataclass(frozen=True, slots=True)
-class Melodies:
-    """The melodies in their three parts."""
-
-    train: tuple[Melody, ...]
-    dev: tuple[Melody, ...]
-    test: tuple[Melody, ...]
-
-
-def generate(melodies: int = 2_000, seed: int = 0) -> Melodies:
-    """So many melodies to train on, and about 200 each (fewer for small sets) of dev and test.
-
-    The same `seed` gives the same melodies everywhere, and fewer of them are the first of more.
-    """
-    if not 1 <= melodies <= LIMIT:
-        raise DataError(f"tones: {melodies:,} melodies asked for; ask for 1 to {LIMIT:,}")
-    held_out = min(200, melodies // 10)
-    sizes = {"train": melodies, "dev": held_out, "test": held_out}
-    return Melodies(**{split: tuple(melody(split, place, seed) for place in range(n)) for split, n in sizes.items()})
-
-
 def melody(split: str, number: int, seed: int = 0) -> Melody:
     """Melody `number` of a split: the same wherever and whenever it is asked for, however many there are."""
-    if split not in SPLITS:
-        raise ValueError(f"no split {split!r}; there are {', '.join(SPLITS)}")
     dice = random.Random(f"softgaze tones {seed} {split} {number}")
     tones, now = list[Tone](), 0.0
     for note in _tune(dice, split):

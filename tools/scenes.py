@@ -120,12 +120,12 @@ def _spread(rng: random.Random, lengths: Sequence[float]) -> list[float]:
 def caption(rows: Sequence[Sequence[Item]], language: str) -> str:
     """Return the caption: objects in reading order, joined by the position of the next one."""
     # Korean names the position of the next object ("to its right"), so both languages mention objects in one order.
-    beside, below, again = {"en": ("left of", "above", ""), "ko": ("오른쪽에", "아래에", ", 그")}[language]
+    in_row, below, again = {"en": ("left of", "above", ""), "ko": ("오른쪽에", "아래에", ", 그")}[language]
     text, mentioned = "", 0
     for row in rows:
         for column, item in enumerate(row):
             if mentioned:
-                text += f"{again if mentioned > 1 else ''} {beside if column else below} "
+                text += f"{again if mentioned > 1 else ''} {in_row if column else below} "
             text += _describe(item, language)
             mentioned += 1
     return text

@@ -1,4 +1,4 @@
-"""Token batches for the contenders that bring no batching of their own: the loop somebody writes with care.
+"""Token batches for contenders that have no batching of their own.
 
 Pairs are sorted by length within large pools and cut so that rows × the longest side stays within the budget.
 """
@@ -13,7 +13,7 @@ POOL = 64  # batches sorted together
 
 
 def batches(pairs: list[Pair], budget: int, seed: int) -> Iterator[list[Pair]]:
-    """Endless; every epoch in an order of its own."""
+    """Yield batches without end, in a new order each epoch."""
     mixer = random.Random(seed)
     mean = sum(max(map(len, pair)) for pair in pairs) / len(pairs)
     size = max(1, int(POOL * budget / mean))
@@ -25,12 +25,12 @@ def batches(pairs: list[Pair], budget: int, seed: int) -> Iterator[list[Pair]]:
 
 
 def longest(pair: Pair) -> tuple[int, int]:
-    """What decides how much a row is padded."""
+    """Return the sort key of a pair: its longer side, then its target."""
     return max(map(len, pair)), len(pair[1])
 
 
 def cut_by_budget(pairs: list[Pair], budget: int) -> Iterator[list[Pair]]:
-    """Ascending pairs as batches; lengths count the token that is added to each side."""
+    """Split pairs of ascending length into batches; lengths include the EOS or BOS of each side."""
     batch: list[Pair] = []
     for pair in pairs:
         if batch and (len(batch) + 1) * (longest(pair)[0] + 1) > budget:
@@ -42,6 +42,5 @@ def cut_by_budget(pairs: list[Pair], budget: int) -> Iterator[list[Pair]]:
 
 
 def padded(rows: list[list[int]]) -> list[list[int]]:
-    """Rows of one length."""
     size = max(map(len, rows))
     return [row + [PAD] * (size - len(row)) for row in rows]

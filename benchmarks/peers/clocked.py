@@ -1,7 +1,7 @@
-"""The command line of softgaze with a watch: `python -m benchmarks.peers.clocked translate MODEL …`.
+"""The command line of softgaze with a clock: `python -m benchmarks.peers.clocked translate MODEL …`.
 
-When it is done it prints, as a line of JSON on stderr, when the model was loaded and the last line written (by the
-clock that all processes share), and the most memory it had resident.
+At the end it prints a line of JSON on stderr: when the model was loaded and the last line written (on the clock that
+all processes share), and the peak resident memory.
 """
 
 import json
@@ -13,19 +13,19 @@ from typing import Any
 import softgaze.translator
 from softgaze.cli import main
 
-seen: dict[str, float] = {}
+times: dict[str, float] = {}
 load = softgaze.translator.load
 
 
 def timed(*given: Any, **named: Any) -> Any:
-    """`load`, and when it had."""
-    found = load(*given, **named)
-    seen["loaded"] = time.monotonic()
-    return found
+    """Call `load` and record when it returned."""
+    translator = load(*given, **named)
+    times["loaded"] = time.monotonic()
+    return translator
 
 
 def peak() -> int:
-    """The most memory this process had resident, in bytes; `ru_maxrss` would begin with that of its parent."""
+    """Return the peak resident bytes of this process; `ru_maxrss` would start with those of its parent."""
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith("VmHWM"))
 
@@ -35,4 +35,4 @@ if __name__ == "__main__":
     try:
         main()
     finally:
-        print(json.dumps({**seen, "done": time.monotonic(), "peak": peak()}), file=sys.stderr)
+        print(json.dumps({**times, "done": time.monotonic(), "peak": peak()}), file=sys.stderr)

@@ -1,4 +1,4 @@
-"""CTranslate2 called directly, on pieces: a worker of one thread for each core, as it is quickest here."""
+"""CTranslate2 called directly on pieces, with one worker of one thread per core, its fastest setting here."""
 
 import sys
 
@@ -9,7 +9,7 @@ from benchmarks.peers.decode_job import Decode, Orders, Sentences, Written, meas
 
 
 def prepare(orders: Orders) -> Decode:
-    """The export that ours would run, too."""
+    """Load the export that softgaze runs."""
     translator = ctranslate2.Translator(
         f"{orders.model}/{PRECISION}/ctranslate2", inter_threads=orders.job.threads, intra_threads=1
     )

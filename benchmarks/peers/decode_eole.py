@@ -1,6 +1,4 @@
-"""eole, through its inference engine; the model is one that its own training has just written, filled with our weights
-where there are some.
-"""
+"""eole, through its inference engine: a model that its own training has just written, with our weights if given."""
 
 import json
 from importlib.metadata import version
@@ -35,15 +33,11 @@ NAMES = Names(
         **norms("encoder.layer_norm", "decoder.layer_norm"),
     },
 )
-SPECIAL_TOKENS = {
-    "<blank>": PAD,
-    "<s>": BOS,
-    "</s>": EOS,
-}  # its names for what we call otherwise, or have in another place
+SPECIAL_TOKENS = {"<blank>": PAD, "<s>": BOS, "</s>": EOS}  # its names -> our ids
 
 
 def prepare(orders: Orders) -> Decode:
-    """Train for a step, load what was saved."""
+    """Train for one step and load the saved model."""
     torch.set_num_threads(orders.job.threads)
     wanted = settings(orders.job)
     wanted["training"] |= {"train_steps": 1, "save_checkpoint_steps": 1, "batch_size": 256, "bucket_size": 64}
@@ -69,7 +63,7 @@ def prepare(orders: Orders) -> Decode:
             transforms=[],
         )
     )
-    end = ["</s>"] if orders.weights else []  # our models read it, its own do not
+    end = ["</s>"] if orders.weights else []  # our models read EOS, its own do not
 
     def decode(sentences: Sentences) -> Written:
         _, _, found = engine.infer_list([" ".join([*each, *end]) for each in sentences])
@@ -79,7 +73,7 @@ def prepare(orders: Orders) -> Decode:
 
 
 def fill(model: Path, weights: dict[str, Any], orders: Orders) -> None:
-    """Our weights in the file it will load: its words stand in another order, and it has a bias that ours has not."""
+    """Write our weights into the file it loads: its words have another order, and it has one more bias."""
     words = json.loads((model / "vocab.json").read_text("utf-8"))["src"]
     rows = [SPECIAL_TOKENS.get(word, orders.numbers.get(word, PAD)) for word in words]
     ours = renamed({**weights, "source_embedding.weight": weights["source_embedding.weight"][rows]}, NAMES)

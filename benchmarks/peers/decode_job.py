@@ -1,8 +1,8 @@
-"""What every contender is told to write, and how its time is taken. Only the standard library: each environment has it.
+"""The decoding job of a contender and its clock. Standard library only: it runs in every environment.
 
-Everybody reads the same pieces. With weights drawn at random, everybody writes the same number of tokens for each
-sentence: minimum and maximum length are one, and it does not matter when a toolkit thinks a sentence is done. With the
-weights of one trained model each sentence ends where it ends, and what was written is told, to be compared.
+All contenders read the same pieces. With random weights they write the same number of tokens for each sentence: minimum
+and maximum length are equal, so the stopping rule of a toolkit does not matter. With the weights of a trained model
+each sentence ends by itself, and the output is reported for comparison.
 """
 
 import json
@@ -17,69 +17,63 @@ from typing import Any
 from benchmarks.peers.job import Job
 
 Sentences = Sequence[Sequence[str]]  # in pieces
-Written = Sequence[Sequence[Any]]  # what each sentence became, in pieces or in ids, without its end
+Written = Sequence[Sequence[Any]]  # the output for each sentence, pieces or ids, without EOS
 Decode = Callable[[Sentences], Written]  # all, or one at a time
 
 
 @dataclass(frozen=True)
 class Orders:
-    """One run."""
-
     job: Job  # the model: sizes, vocabulary, threads
     sentences: int
-    length: int  # tokens to write for each, END not counted; 0: as many as the model wants
+    length: int  # tokens to write for each, without EOS; 0: the model decides
     beam: int
     alone: bool  # one sentence at a time, not all at once
-    batch: int  # sentences at once, for those who do not decide themselves
-    model: str  # directory with the exports that ours and CTranslate2 run
-    weights: str = ""  # file of the weights that everybody loads; none: drawn at random
+    batch: int  # sentences at once, for contenders without batching of their own
+    model: str  # directory of the exports for softgaze and CTranslate2
+    weights: str = ""  # file of the weights that all load; empty: random weights
 
     @classmethod
     def read(cls, path: str) -> "Orders":
-        """From the file whose name the parent process gave."""
         settings = json.loads(Path(path).read_text(encoding="utf-8"))
         return cls(**{**settings, "job": Job(**settings["job"])})
 
     def write(self, path: Path) -> None:
-        """For a child process."""
         path.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
 
     def pieces(self) -> list[list[str]]:
-        """The sentences, shortest first: so everybody pads as little."""
+        """Return the sentences, shortest first, so that all contenders pad little."""
         lines = Path(self.job.file("dev.source")).read_text("utf-8").rstrip("\n").split("\n")
         return sorted((line.split(" ") for line in lines[: self.sentences]), key=len)
 
     @cached_property
     def vocabulary(self) -> list[str]:
-        """Pieces in the order of our ids."""
+        """Return the pieces in the order of our ids."""
         return Path(self.job.file("vocabulary.txt")).read_text("utf-8").removesuffix("\n").split("\n")
 
     @cached_property
     def numbers(self) -> dict[str, int]:
-        """Our id of every piece."""
+        """Return our id of every piece."""
         return {piece: number for number, piece in enumerate(self.vocabulary)}
 
     def ids(self, sentences: Sentences) -> list[list[int]]:
-        """As numbers of the vocabulary."""
         return [[self.numbers[piece] for piece in sentence] for sentence in sentences]
 
     def spelled(self, sentences: Sentences, written: Written) -> list[str]:
-        """In pieces, whatever they were written in; what never ends, only as far as everybody goes."""
+        """Return the outputs as pieces; endless ones are cut at a length that every contender reaches."""
         whole = [each[: 2 * len(sentence) + 5] for sentence, each in zip(sentences, written, strict=True)]
         named = ([piece if isinstance(piece, str) else self.vocabulary[piece] for piece in each] for each in whole)
         return [" ".join(each) for each in named]
 
     def most(self, batch: Sequence[Sequence[Any]]) -> int:
-        """After how many tokens a batch is cut: ours gives each sentence twice its length and twenty more."""
+        """Return the maximum length of a batch: like ours, twice the source length plus twenty."""
         return self.length or 2 * max(map(len, batch)) + 20
 
     def batches(self, sentences: Sequence[Any]) -> list[Sequence[Any]]:
-        """Of one size."""
         return [sentences[start : start + self.batch] for start in range(0, len(sentences), self.batch)]
 
 
 def measure(prepare: Callable[[Orders], Decode], version: str) -> None:
-    """Warm up with a few sentences, write all, print one line of JSON."""
+    """Warm up with a few sentences, decode all, print one line of JSON."""
     orders = Orders.read(sys.argv[1])
     decode = prepare(orders)
     sentences = orders.pieces()
@@ -101,5 +95,5 @@ def measure(prepare: Callable[[Orders], Decode], version: str) -> None:
 
 
 def until(ids: Sequence[int], end: int) -> Sequence[int]:
-    """What was written before the end, where a batch went on after it."""
+    """Return the ids before the first `end`."""
     return ids[: ids.index(end)] if end in ids else ids

@@ -45,7 +45,6 @@ NAMES = Names(
 
 
 def prepare(orders: Orders) -> Decode:
-    """A fresh model, or the trained one."""
     torch.set_num_threads(orders.job.threads)
     torch.manual_seed(1)
     vocabulary = special(orders.job.vocabulary)
@@ -57,9 +56,7 @@ def prepare(orders: Orders) -> Decode:
     def decode(sentences: Sentences) -> Written:
         written: list[Any] = []
         for ids in orders.batches(orders.ids(sentences)):
-            order = sorted(
-                range(len(ids)), key=lambda number: -len(ids[number])
-            )  # longest first, as its RNNs want them
+            order = sorted(range(len(ids)), key=lambda number: -len(ids[number]))  # its RNNs need the longest first
             found, _, _ = search(
                 model,
                 batch_of([ids[number] for number in order]),
@@ -77,7 +74,7 @@ def prepare(orders: Orders) -> Decode:
 
 
 def fill(model: Any, weights: dict[str, Any]) -> None:
-    """Our weights; its unknown word and its padding have each other's place, and its norms another epsilon."""
+    """Load our weights; ids of UNK and PAD are swapped, and its norms have another epsilon."""
     words = weights["source_embedding.weight"]
     words = torch.cat([words[:2].flip(0), words[2:]])
     load(model, renamed({**weights, "source_embedding.weight": words}, NAMES), r"\.pe\.pe$")
@@ -87,7 +84,7 @@ def fill(model: Any, weights: dict[str, Any]) -> None:
 
 
 def special(size: int) -> Vocabulary:
-    """As many words as everybody has; it wants the unknown one first, and padding second."""
+    """Return a vocabulary of `size` words; JoeyNMT needs UNK first and PAD second."""
     names = {"unk": "<unk>", "pad": "<pad>", "bos": "<s>", "eos": "</s>", "sep": None}
     ids = {"unk": 0, "pad": PAD, "bos": 2, "eos": EOS, "sep": None}
     marks = {f"{name}_token": value for name, value in names.items()} | {f"{n}_id": value for n, value in ids.items()}
@@ -95,7 +92,6 @@ def special(size: int) -> Vocabulary:
 
 
 def batch_of(ids: Sequence[Sequence[int]]) -> Batch:
-    """As its loader makes them."""
     rows = [torch.tensor([*row, EOS]) for row in ids]
     return Batch(
         src=pad_sequence(rows, batch_first=True, padding_value=PAD),

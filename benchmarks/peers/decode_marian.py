@@ -1,4 +1,4 @@
-"""Hugging Face's `generate` with its cache: Marian, or for a trained model that is pre-norm M2M-100, which is alike."""
+"""Hugging Face's `generate` with its cache: Marian, or M2M-100 for a trained pre-norm model."""
 
 from typing import Any
 
@@ -36,7 +36,6 @@ NAMES = Names(
 
 
 def prepare(orders: Orders) -> Decode:
-    """A fresh model, or the trained one."""
     torch.set_num_threads(orders.job.threads)
     torch.manual_seed(1)
     model = trained(orders) if orders.weights else MarianMTModel(configuration(orders.job))
@@ -52,18 +51,18 @@ def prepare(orders: Orders) -> Decode:
                 num_beams=orders.beam,
                 do_sample=False,
                 use_cache=True,
-                early_stopping=orders.beam > 1,  # when as many ended as the beam is wide, as ours; else it goes on
+                early_stopping=orders.beam > 1,  # like ours, stop when as many hypotheses ended as the beam is wide
                 min_new_tokens=orders.length,
                 max_new_tokens=orders.most(batch),
             )
-            written += [until(row[1:], EOS) for row in found.tolist()]  # all but the token it starts with
+            written += [until(row[1:], EOS) for row in found.tolist()]  # without the start token
         return written
 
     return decode
 
 
 def trained(orders: Orders) -> Any:
-    """Our weights, and our table of places: theirs has sines and cosines apart."""
+    """Return a model with our weights and our positional encodings: theirs separate sines from cosines."""
     settings = configuration(orders.job)
     post = orders.job.model.get("residual", "pre") == "post"
     model = MarianMTModel(settings) if post else M2M100ForConditionalGeneration(M2M100Config(**settings.to_dict()))

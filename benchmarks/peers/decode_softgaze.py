@@ -1,4 +1,4 @@
-"""Our own engines: torch, CTranslate2 or ONNX Runtime, each from a bundle, batched as they do it themselves."""
+"""The engines of softgaze: torch, CTranslate2 or ONNX Runtime, each from a bundle, with their own batching."""
 
 import sys
 
@@ -10,7 +10,6 @@ from softgaze.special_tokens import EOS
 
 
 def prepare(orders: Orders) -> Decode:
-    """From the bundle of one engine."""
     kind = sys.argv[2]
     if kind == "torch":
         import torch

@@ -1,6 +1,6 @@
-"""CTranslate2 called directly, with nothing of ours: lines of pieces from a file to a file.
+"""CTranslate2 called directly, without softgaze: lines of pieces from a file to a file.
 
-It says on stderr, as `clocked.py` does, when the model was loaded and when the last line was written.
+Like `clocked.py` it prints on stderr when the model was loaded and when the last line was written.
 """
 
 import json
@@ -11,7 +11,7 @@ import ctranslate2
 
 
 def main(model: str, source: str, target: str, threads: str, beam: str, batch: str, unit: str) -> None:
-    """All lines in one call: it sorts them by length itself, and shares them among its workers."""
+    """Translate all lines in one call: CTranslate2 sorts them by length and distributes them to its workers."""
     translator = ctranslate2.Translator(model, inter_threads=int(threads), intra_threads=1)
     loaded = time.monotonic()
     with open(source, encoding="utf-8") as file:

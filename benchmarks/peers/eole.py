@@ -1,4 +1,4 @@
-"""eole, through its `train` function; in bfloat16 (its own mixed precision) where that is asked for.
+"""eole, through its `train` function; with its own mixed precision if the job has bfloat16.
 
 Batches: rows × the longest side within the budget, from a bucket sorted by length.
 """
@@ -19,7 +19,7 @@ PRECISIONS = {"float32": "fp32", "bfloat16": "bf16"}
 
 
 def settings(job: Job) -> dict[str, Any]:
-    """What its YAML file would say."""
+    """Return the content of its YAML file."""
     corpora = {
         name: {"path_src": job.file(f"{split}.source"), "path_tgt": job.file(f"{split}.target"), "transforms": []}
         for name, split in (("corpus", "train"), ("valid", "dev"))
@@ -38,7 +38,6 @@ def settings(job: Job) -> dict[str, Any]:
 
 
 def training(job: Job) -> dict[str, Any]:
-    """The training section."""
     return {
         "model_path": job.scratch("model"),
         "batch_size": job.batch_tokens,
@@ -65,7 +64,7 @@ def training(job: Job) -> dict[str, Any]:
 
 
 def transformer(job: Job) -> dict[str, Any]:
-    """Pre-norm is its standard; biases are off unless asked for."""
+    """Return the model section; pre-norm is its default, biases must be enabled."""
     numbers = job.model
     return {
         "architecture": "transformer",
@@ -84,7 +83,7 @@ def transformer(job: Job) -> dict[str, Any]:
 
 
 def recurrent(job: Job) -> dict[str, Any]:
-    """It looks after the step, as Luong does, also with the additive score."""
+    """Return the model section; as in Luong's model, attention follows the step, also with the additive score."""
     numbers = job.model
     cell = {"layers": numbers["layers"], "hidden_size": numbers["width"], "rnn_type": numbers["cell"].upper()}
     return {

@@ -1,7 +1,7 @@
-"""What every contender is told, and how what it does is counted. Only the standard library: each environment has it.
+"""The job of a contender and the meter of its speed. Standard library only: it runs in every environment.
 
-Every contender trains in its own loop. All it does for us is to call `Meter.batch` whenever a batch enters its training
-step, so the clock runs from one batch to a later one and everything between counts: reading, padding, loss, update.
+Every contender trains in its own loop and calls `Meter.batch` whenever a batch enters its training step, so the clock
+includes everything between two batches: reading, padding, loss, update.
 """
 
 import json
@@ -36,29 +36,27 @@ class Job:
 
     @classmethod
     def read(cls, path: str) -> "Job":
-        """From the file whose name the parent process gave."""
         return cls(**json.loads(Path(path).read_text(encoding="utf-8")))
 
     def write(self, path: Path) -> None:
-        """For a child process."""
         path.write_text(json.dumps(asdict(self), indent=1), encoding="utf-8")
 
     def file(self, name: str) -> str:
-        """A file of the corpus."""
+        """Return the path of a file of the corpus."""
         return str(Path(self.corpus) / name)
 
     def scratch(self, name: str) -> str:
-        """A file of this run."""
+        """Return the path of a file of this run."""
         return str(Path(self.out) / name)
 
 
-MINIMUM = 3  # measured updates, however slow: one batch alone may be short or long
+MINIMUM = 3  # measured updates at least: a single batch may be short or long
 SPECIAL_TOKENS = 4  # padding, unknown, begin, end: the first lines of vocabulary.txt
-RATE = 3e-4  # speed does not depend on it, but numbers that overflow would
+RATE = 3e-4  # small enough that nothing overflows, which would change the speed
 
 
 class Finished(BaseException):
-    """Enough was measured."""
+    """Raised when enough was measured."""
 
 
 class Meter:
@@ -71,7 +69,7 @@ class Meter:
         self.started = self.seconds = 0.0
 
     def batch(self, tokens: int) -> None:
-        """A batch with so many real target tokens, the end of each sentence among them, is about to be trained."""
+        """Count a batch before it is trained; `tokens` are real target tokens including EOS."""
         now = self.clock()
         if self.seen == self.job.warmup:
             self.started = now
@@ -85,15 +83,14 @@ class Meter:
         self.seen += 1
 
     def enough(self) -> bool:
-        """By updates, or by time."""
         late = self.seconds >= self.job.seconds and self.updates >= MINIMUM
         return late or self.updates >= self.job.updates
 
 
 def measure(train: Callable[[Job, Meter], Any], facts: Callable[[], dict[str, Any]]) -> NoReturn:
-    """Train until the meter has enough, print one line of JSON, and leave at once.
+    """Train until the meter has enough, print one line of JSON, and exit without clean-up.
 
-    Leaving without cleaning up is meant: what a toolkit does after training (saving, validating) is not measured.
+    The work of a toolkit after training (saving, validating) is not measured.
     """
     job = Job.read(sys.argv[1])
     meter = Meter(job)
@@ -106,7 +103,6 @@ def measure(train: Callable[[Job, Meter], Any], facts: Callable[[], dict[str, An
 
 
 def report(meter: Meter) -> dict[str, Any]:
-    """What was counted."""
     return {
         "tokens": meter.tokens,
         "seconds": round(meter.seconds, 4),
@@ -117,12 +113,12 @@ def report(meter: Meter) -> dict[str, Any]:
 
 
 def parameters_of(model: Any) -> int:
-    """Learned numbers of a torch module, those that are shared counted once."""
+    """Return the number of trained parameters of a torch module; shared ones count once."""
     return sum(value.numel() for value in model.parameters() if value.requires_grad)
 
 
 def read_ids(job: Job, split: str) -> list[tuple[list[int], list[int]]]:
-    """The corpus as ids, for contenders that read no text."""
+    """Return the corpus as ids, for contenders that read no text."""
     number = {
         piece: index for index, piece in enumerate(Path(job.file("vocabulary.txt")).read_text("utf-8").split("\n"))
     }
@@ -134,7 +130,7 @@ def read_ids(job: Job, split: str) -> list[tuple[list[int], list[int]]]:
 
 
 def write_words(job: Job) -> str:
-    """The pieces without the four special ones, for toolkits that add their own; returns the file's name."""
+    """Write the pieces without special tokens, for toolkits that add their own; return the path."""
     pieces = Path(job.file("vocabulary.txt")).read_text("utf-8").rstrip("\n").split("\n")[SPECIAL_TOKENS:]
     Path(job.scratch("words")).write_text("\n".join(pieces) + "\n", "utf-8")
     return job.scratch("words")

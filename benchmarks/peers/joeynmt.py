@@ -15,7 +15,7 @@ ATTENTIONS = {"rnn-luong": "luong", "rnn-bahdanau": "bahdanau"}
 
 
 def settings(job: Job) -> dict[str, Any]:
-    """What its YAML file would say."""
+    """Return the content of its YAML file."""
     side = {"level": "word", "lowercase": False, "normalize": False, "max_length": 256, "voc_file": write_words(job)}
     return {
         "name": "benchmark",
@@ -38,7 +38,6 @@ def settings(job: Job) -> dict[str, Any]:
 
 
 def training(job: Job) -> dict[str, Any]:
-    """The training section."""
     return {
         "batch_size": job.batch_tokens,
         "batch_type": "token",
@@ -56,7 +55,7 @@ def training(job: Job) -> dict[str, Any]:
 
 
 def transformer(job: Job) -> dict[str, Any]:
-    """The model section of a Transformer; pre-norm, as ours, unless another is asked for."""
+    """Return the model section of a Transformer; pre-norm, as ours, unless the job has another kind."""
     numbers = job.model
     common = {
         "type": "transformer",
@@ -77,7 +76,7 @@ def transformer(job: Job) -> dict[str, Any]:
 
 
 def recurrent(job: Job) -> dict[str, Any]:
-    """The model section of an RNN; its bidirectional encoder counts the width of one direction."""
+    """Return the model section of an RNN; the width of its bidirectional encoder is that of one direction."""
     numbers = job.model
     common = {
         "type": "recurrent",

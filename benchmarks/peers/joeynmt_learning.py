@@ -1,7 +1,6 @@
-"""JoeyNMT learning for some minutes: what it says about the development text at each validation goes to a file.
+"""JoeyNMT trained for some minutes; its translations of the development text at each validation are written to a file.
 
-Its own `train` and its own greedy validation; only the clock and the sentences are looked at. Time spent validating is
-not counted.
+It uses its own `train` and its own greedy validation. Time spent on validation is not counted.
 """
 
 import json
@@ -20,23 +19,23 @@ from benchmarks.peers.joeynmt import settings
 started, validating = time.monotonic(), 0.0
 
 
-def learning(job: Job, said: dict[str, Any]) -> dict[str, Any]:
-    """Its settings, with the learning rate, warm-up and validations that were ordered."""
-    orders = settings(job)
-    orders["testing"] = {"batch_size": 64, "beam_size": 1, "eval_metrics": ["bleu"]}
-    orders["training"] |= {
-        "learning_rate": said["learning_rate"],
-        "learning_rate_warmup": said["warmup"],
-        "validation_freq": said["every"],
-        "logging_freq": said["every"] // 2 or 1,
+def learning(job: Job, options: dict[str, Any]) -> dict[str, Any]:
+    """Return its settings with our learning rate, warm-up and validations."""
+    config = settings(job)
+    config["testing"] = {"batch_size": 64, "beam_size": 1, "eval_metrics": ["bleu"]}
+    config["training"] |= {
+        "learning_rate": options["learning_rate"],
+        "learning_rate_warmup": options["warmup"],
+        "validation_freq": options["every"],
+        "logging_freq": options["every"] // 2 or 1,
         "early_stopping_metric": "bleu",
         "keep_best_ckpts": 1,
     }
-    return orders
+    return config
 
 
 def record_validations(path: Path) -> None:
-    """Have every validation written down: training seconds before it, updates, and what was said."""
+    """Write a row for every validation: training seconds before it, updates, and the translations."""
     validate, predict = TrainManager._validate, joeynmt.training.predict
     outputs: dict[str, Any] = {}
 
@@ -60,7 +59,7 @@ def record_validations(path: Path) -> None:
 
 
 def stop_in_time(minutes: float) -> None:
-    """Leave at the first update after the budget."""
+    """Exit at the first update after the budget."""
     step = TrainManager._train_step
 
     def step_or_leave(self: Any, batch: Any) -> Any:
@@ -72,7 +71,7 @@ def stop_in_time(minutes: float) -> None:
 
 
 if __name__ == "__main__":
-    job, said = Job.read(sys.argv[1]), json.loads(sys.argv[2])
+    job, options = Job.read(sys.argv[1]), json.loads(sys.argv[2])
     record_validations(Path(job.scratch("validations.jsonl")))
-    stop_in_time(said["minutes"])
-    train(rank=0, world_size=None, cfg=learning(job, said), skip_test=True)
+    stop_in_time(options["minutes"])
+    train(rank=0, world_size=None, cfg=learning(job, options), skip_test=True)

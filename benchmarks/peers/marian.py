@@ -1,4 +1,4 @@
-"""Hugging Face's Marian model, fresh from a configuration, in Hugging Face's own Trainer.
+"""Hugging Face's Marian model with random weights in Hugging Face's own Trainer.
 
 The Trainer batches by sentences only, so it is given batches of a token budget (benchmarks/peers/batching.py).
 Marian is post-norm and has no other kind; the operations are the same.
@@ -16,12 +16,10 @@ from benchmarks.peers.batching import BOS, EOS, PAD, batches, padded
 from benchmarks.peers.job import RATE, Job, Meter, measure, parameters_of, read_ids
 
 facts: dict[str, Any] = {"version": transformers.__version__}
-IGNORED = -100  # the label its loss passes over
+IGNORED = -100  # the label that its loss ignores
 
 
 class Batches(IterableDataset[dict[str, Any]]):
-    """Whole batches, endless."""
-
     def __init__(self, job: Job) -> None:
         self.job, self.pairs = job, read_ids(job, "train")
 
@@ -39,7 +37,6 @@ class Batches(IterableDataset[dict[str, Any]]):
 
 
 def configuration(job: Job) -> MarianConfig:
-    """The same sizes."""
     numbers = job.model
     return MarianConfig(
         vocab_size=job.vocabulary,
@@ -68,7 +65,7 @@ def configuration(job: Job) -> MarianConfig:
 
 
 class CountedTrainer(Seq2SeqTrainer):
-    """Its own loop, with whole batches from us and each of them counted."""
+    """Its own loop, with our batches, each reported to the meter."""
 
     meter: Meter
 
@@ -81,7 +78,6 @@ class CountedTrainer(Seq2SeqTrainer):
 
 
 def run(job: Job, meter: Meter) -> None:
-    """Seq2SeqTrainer.train."""
     torch.set_num_threads(job.threads)
     torch.manual_seed(job.seed)
     model = MarianMTModel(configuration(job))

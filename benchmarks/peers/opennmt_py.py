@@ -17,7 +17,7 @@ ATTENTIONS = {"rnn-luong": "general", "rnn-bahdanau": "mlp"}
 
 
 def options(job: Job) -> dict[str, Any]:
-    """Its command line, but for the corpora."""
+    """Return its command-line options without the corpora."""
     width = job.model["width"]
     return {
         "src_vocab": write_words(job),
@@ -55,7 +55,6 @@ def options(job: Job) -> dict[str, Any]:
 
 
 def transformer(job: Job) -> dict[str, Any]:
-    """Pre-norm is the only kind it has."""
     numbers = job.model
     return {
         "encoder_type": "transformer",
@@ -70,7 +69,7 @@ def transformer(job: Job) -> dict[str, Any]:
 
 
 def recurrent(job: Job) -> dict[str, Any]:
-    """It looks after the step, as Luong does, also with the additive score."""
+    """Return the options of an RNN; as in Luong's model, attention follows the step, also with the additive score."""
     numbers = job.model
     return {
         "encoder_type": "brnn",
@@ -100,13 +99,12 @@ def run(job: Job, meter: Meter) -> None:
 
 
 def parsed(job: Job) -> Any:
-    """The options as its own parser leaves them; the corpora are a structure that only its file format can say."""
+    """Return the options as its own parser reads them; corpora can only be given in a file."""
     given, _ = _get_parser().parse_known_args(["-config", write_config(job)])
     return given
 
 
 def write_config(job: Job) -> str:
-    """Its YAML file."""
     import yaml
 
     corpora = {

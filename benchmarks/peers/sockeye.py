@@ -18,7 +18,6 @@ facts: dict[str, Any] = {"version": version("sockeye")}
 
 
 def arguments(job: Job) -> list[str]:
-    """Its command line."""
     numbers = job.model
     vocabulary = write_vocabulary(job)
     named = {
@@ -58,7 +57,7 @@ def arguments(job: Job) -> list[str]:
 
 
 def write_vocabulary(job: Job) -> str:
-    """Its own special tokens first, then the pieces."""
+    """Write its special tokens, then the pieces; return the path."""
     with open(write_words(job), encoding="utf-8") as file:
         pieces = file.read().split()
     words = [constants.PAD_SYMBOL, constants.UNK_SYMBOL, constants.BOS_SYMBOL, constants.EOS_SYMBOL, *pieces]

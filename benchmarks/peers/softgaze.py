@@ -1,6 +1,5 @@
 """softgaze itself, through its own `Trainer`: the batches, the loss, the update and the measures of a real run."""
 
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +23,7 @@ model_facts: dict[str, Any] = {}
 
 
 def trainer_of(job: Job, distributed: Distributed | None = None) -> Trainer:
-    """A trainer as `softgaze train` makes it, reading the text that was encoded for everybody."""
+    """Create a trainer as `softgaze train` does, on the text that was encoded for all contenders."""
     options = {**AS_PEERS.get(job.arch, {}), **job.model, "dropout": job.dropout}
     settings = {
         "model": {"arch": job.arch, "size": job.size, "options": options},
@@ -44,7 +43,7 @@ def trainer_of(job: Job, distributed: Distributed | None = None) -> Trainer:
 
 
 def counted(trainer: Trainer, meter: Meter) -> None:
-    """Have the meter told of each batch before the trainer's own update."""
+    """Report each batch to the meter before the trainer's own update."""
     update = trainer.update
 
     def update_and_count(batches: list[Batch]) -> Any:
@@ -55,23 +54,18 @@ def counted(trainer: Trainer, meter: Meter) -> None:
 
 
 def tokens_of(trainer: Trainer, batch: Batch) -> int:
-    """Target tokens and the end of each sentence, from the lengths alone."""
+    """Return the number of target tokens including EOS."""
     lengths = trainer.data.train.lengths(batch.pairs)
     return int(lengths[:, 1].sum()) + len(batch.pairs)
 
 
-def updates(job: Job, meter: Meter) -> Iterator[Any]:
-    """The trainer's updates, counted."""
+def train(job: Job, meter: Meter) -> None:
+    """Train until the meter has enough."""
     trainer = trainer_of(job)
     counted(trainer, meter)
     model_facts["parameters"] = parameters_of(trainer.model)
     model_facts["precision"] = "bfloat16" if trainer.gradients.bfloat16 else "float32"
-    yield from trainer.updates()
-
-
-def train(job: Job, meter: Meter) -> None:
-    """Until the meter has enough."""
-    for _ in updates(job, meter):
+    for _ in trainer.updates():
         pass
 
 

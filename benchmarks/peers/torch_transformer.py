@@ -1,4 +1,4 @@
-"""Plain PyTorch: `nn.Transformer` in the loop somebody would write who knows what they do."""
+"""Plain PyTorch: `nn.Transformer` in a careful hand-written training loop."""
 
 import math
 from typing import Any
@@ -34,7 +34,7 @@ class Translator(nn.Module):
             batch_first=True,
             norm_first=True,
         )
-        for module in self.transformer.modules():  # no one else here drops attention weights
+        for module in self.transformer.modules():  # no other contender drops attention weights
             if isinstance(module, nn.MultiheadAttention):
                 module.dropout = 0.0
         self.dropout = nn.Dropout(job.dropout)
@@ -65,7 +65,6 @@ def sinusoids(length: int, width: int) -> Tensor:
 
 
 def run(job: Job, meter: Meter) -> None:
-    """Batch, loss, update."""
     torch.set_num_threads(job.threads)
     torch.manual_seed(job.seed)
     model = Translator(job).train()

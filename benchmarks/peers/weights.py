@@ -1,6 +1,6 @@
-"""A trained Transformer of ours in the names of a peer. Only torch: each environment has it.
+"""Convert the weights of our trained Transformer to the names of a peer. Needs only torch.
 
-The file is what `torch.save` made of our parameters by name, each once: embeddings and output are one matrix.
+The file was written by `torch.save` and maps our parameter names to tensors; embeddings and output are one matrix.
 """
 
 import re
@@ -10,25 +10,24 @@ import torch
 
 Weights = dict[str, Any]  # name -> tensor
 LAYER = re.compile(r"(encoder|decoder)\.(\d+)\.(.+)\.(weight|bias)")
-MAX_POSITIONS = 1024  # as long as no sentence of a benchmark
+MAX_POSITIONS = 1024  # longer than any sentence of the benchmarks
 
 
 class Names(NamedTuple):
-    """What a peer calls the parts of a layer, without `.weight` and `.bias`, and everything else in full."""
+    """The names of a peer: of the parts of a layer without `.weight` and `.bias`, of everything else in full."""
 
-    stacks: dict[str, str]  # encoder, decoder -> what stands before the number of a layer
+    stacks: dict[str, str]  # encoder, decoder -> prefix of the layer number
     layers: dict[str, dict[str, str]]  # encoder, decoder -> our part -> theirs
-    others: dict[str, list[str]]  # our name -> all of theirs that hold it
+    others: dict[str, list[str]]  # our name -> all of theirs with that tensor
 
 
 def read(path: str) -> Weights:
-    """From the file the parent process wrote."""
     weights: Weights = torch.load(path, weights_only=True)
     return weights
 
 
 def renamed(weights: Weights, names: Names) -> Weights:
-    """The same numbers, as the peer's own loading wants them."""
+    """Return the weights under the names of the peer."""
     found: Weights = {}
     for name, value in weights.items():
         match = LAYER.fullmatch(name)
@@ -41,7 +40,7 @@ def renamed(weights: Weights, names: Names) -> Weights:
 
 
 def norms(encoder: str, decoder: str) -> dict[str, list[str]]:
-    """The last norm of each stack."""
+    """Return the names of the last norm of each stack."""
     return {
         f"{ours}_norm.{kind}": [f"{theirs}.{kind}"]
         for ours, theirs in (("encoder", encoder), ("decoder", decoder))
@@ -50,7 +49,7 @@ def norms(encoder: str, decoder: str) -> dict[str, list[str]]:
 
 
 def attention(ours: str, theirs: str, names: tuple[str, str, str, str]) -> dict[str, str]:
-    """The four matrices of a block: query, key, value, output."""
+    """Return the names of the four projections of a block: query, key, value, output."""
     return {
         f"{ours}.{one}": f"{theirs}.{other}"
         for one, other in zip(("query", "key", "value", "output"), names, strict=True)
@@ -58,7 +57,7 @@ def attention(ours: str, theirs: str, names: tuple[str, str, str, str]) -> dict[
 
 
 def load(model: Any, weights: Weights, besides: str) -> None:
-    """Fill a peer's model: nothing is left over, and nothing stays as it was drawn but what matches `besides`."""
+    """Load weights into a peer's model; only parameters that match `besides` may keep their initial values."""
     outcome = model.load_state_dict(weights, strict=False)
     drawn = [name for name in outcome.missing_keys if not re.search(besides, name)]
     if drawn or outcome.unexpected_keys:
@@ -66,7 +65,7 @@ def load(model: Any, weights: Weights, besides: str) -> None:
 
 
 def sinusoids(width: int, first: int = 0) -> Any:
-    """Our table of places; `first` rows before it are empty."""
+    """Return our table of positional encodings after `first` rows of zeros."""
     angles = torch.arange(MAX_POSITIONS)[:, None] * 10_000.0 ** (-torch.arange(0, width, 2) / width)
     waves = torch.stack([angles.sin(), angles.cos()], -1).flatten(1)
     return torch.cat([torch.zeros(first, width), waves])

@@ -3,19 +3,21 @@
 import json
 from collections import Counter
 
-from benchmarks.load import BAD, Seen, at, load, mixed, serving, table
+from benchmarks.load import BAD, LoadResult, load, mixed, percentile, serving, table
 from bundles import tiny_bundle
 from serving import run_async
 
 
 def test_errors_are_what_nobody_should_get():
-    seen = Seen(Counter({"good 200": 5, "bad 400": 2, "good 429": 1, "bad 500": 1, "good ConnectionResetError": 1}))
-    assert seen.errors == 3
+    result = LoadResult(
+        Counter({"good 200": 5, "bad 400": 2, "good 429": 1, "bad 500": 1, "good ConnectionResetError": 1})
+    )
+    assert result.errors == 3
 
 
 def test_shares():
-    assert at([1, 2, 3, 4], 0.99) == 4
-    assert at([1, 2, 3, 4], 0.5) == 3
+    assert percentile([1, 2, 3, 4], 0.99) == 4
+    assert percentile([1, 2, 3, 4], 0.5) == 3
 
 
 def test_texts_are_short_and_long():
@@ -26,12 +28,12 @@ def test_texts_are_short_and_long():
 
 def test_a_server_is_loaded_and_every_bad_request_is_refused():
     with serving(tiny_bundle()) as server:
-        seen = run_async(load(server.url, ["the dog", "a cat"], ("en", "ko"), 8, 2.0))
+        result = run_async(load(server.url, ["the dog", "a cat"], ("en", "ko"), 8, 2.0))
         assert server.memory > 10
-    assert seen.errors == 0
-    assert seen.seconds
-    assert seen.health
-    text = table({"together": [seen], "one at a time": [seen]})
+    assert result.errors == 0
+    assert result.seconds
+    assert result.health
+    text = table({"together": [result], "one at a time": [result]})
     assert "Together is 1.00 (1.00–1.00) times" in text
-    json.dumps(seen.statuses)
+    json.dumps(result.statuses)
     assert len(BAD) > 3

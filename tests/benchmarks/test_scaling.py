@@ -11,12 +11,12 @@ from benchmarks.scaling import (
     NUMBER,
     PAGE,
     RECORD,
-    SCENES,
+    SCENARIOS,
     WORKERS,
     Cost,
     Network,
-    Scene,
-    adding,
+    Scenario,
+    all_reduce_seconds,
     efficiency,
     imbalance,
     prediction,
@@ -30,26 +30,26 @@ NOWHERE = Network(0.0, 1e30)
 
 costs = st.builds(Cost, st.integers(1, 10**9), st.floats(0, 10), st.floats(1e-6, 1))
 networks = st.builds(Network, st.floats(0, 1e-2), st.floats(1e6, 1e12))
-scenes = st.builds(Scene, st.just(""), st.floats(0.1, 1000), networks)
+scenarios = st.builds(Scenario, st.just(""), st.floats(0.1, 1000), networks)
 
 
-@given(costs, scenes, st.integers(1000, 50_000))
-def test_one_worker_sends_nothing(cost, scene, tokens):
-    assert adding(1, cost.parameters, scene.network) == 0
-    assert update(1, tokens, cost, scene) == pytest.approx((cost.fixed + cost.token * tokens) / scene.speed)
-    assert efficiency(1, tokens, cost, scene) == 1
+@given(costs, scenarios, st.integers(1000, 50_000))
+def test_one_worker_sends_nothing(cost, scenario, tokens):
+    assert all_reduce_seconds(1, cost.parameters, scenario.network) == 0
+    assert update(1, tokens, cost, scenario) == pytest.approx((cost.fixed + cost.token * tokens) / scenario.speed)
+    assert efficiency(1, tokens, cost, scenario) == 1
 
 
-@given(costs, scenes, st.sampled_from([2, 3, 8, 64]))
-def test_no_worker_is_worth_more_than_one(cost, scene, workers):
-    assert 0 < efficiency(workers, 25_000, cost, scene) <= 1
+@given(costs, scenarios, st.sampled_from([2, 3, 8, 64]))
+def test_no_worker_is_worth_more_than_one(cost, scenario, workers):
+    assert 0 < efficiency(workers, 25_000, cost, scenario) <= 1
 
 
 def test_a_perfect_network_loses_only_what_cannot_be_shared():
-    scene = Scene("", 1, NOWHERE)
+    scenario = Scenario("", 1, NOWHERE)
     shared = COST._replace(fixed=0.0)
-    assert efficiency(8, 400_000, shared, scene) == pytest.approx(1 / imbalance(8, 400_000), rel=1e-9)
-    assert efficiency(8, 400_000, COST, scene) < efficiency(8, 400_000, shared, scene)
+    assert efficiency(8, 400_000, shared, scenario) == pytest.approx(1 / imbalance(8, 400_000), rel=1e-9)
+    assert efficiency(8, 400_000, COST, scenario) < efficiency(8, 400_000, shared, scenario)
 
 
 @given(networks)
@@ -57,14 +57,14 @@ def test_a_ring_passes_all_gradients_on_twice_however_many_there_are(network):
     """But for the latency, which grows with the ring."""
     quick = network._replace(latency=0.0)
     twice = 2 * NUMBER * COST.parameters / quick.rate
-    assert adding(2, COST.parameters, quick) == pytest.approx(twice / 2)
-    assert adding(10_000, COST.parameters, quick) == pytest.approx(twice, rel=1e-3)
+    assert all_reduce_seconds(2, COST.parameters, quick) == pytest.approx(twice / 2)
+    assert all_reduce_seconds(10_000, COST.parameters, quick) == pytest.approx(twice, rel=1e-3)
 
 
 def test_larger_batches_scale_further():
-    for scene in SCENES:
+    for scenario in SCENARIOS:
         for workers in WORKERS[1:]:
-            assert efficiency(workers, 400_000, COST, scene) > efficiency(workers, 25_000, COST, scene)
+            assert efficiency(workers, 400_000, COST, scenario) > efficiency(workers, 25_000, COST, scenario)
 
 
 def test_few_sentences_cannot_be_shared_evenly():
@@ -73,7 +73,7 @@ def test_few_sentences_cannot_be_shared_evenly():
 
 
 def test_the_table_has_a_row_for_each_number_of_workers():
-    rows = prediction({"base": COST, "big": COST}, SCENES[0]).splitlines()
+    rows = prediction({"base": COST, "big": COST}, SCENARIOS[0]).splitlines()
     assert [row.split("|")[1].strip() for row in rows[4:]] == [str(each) for each in WORKERS]
     assert len({row.count("|") for row in rows[2:]}) == 1
 

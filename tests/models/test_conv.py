@@ -80,11 +80,13 @@ def test_parameters_start_at_the_papers_size():
         assert convolution.weight.std().item() == pytest.approx((4 / (3 * 64)) ** 0.5, rel=0.05)
 
 
-def test_a_kernel_of_one_is_refused():
-    with pytest.raises(ValueError, match="kernel must be at least 2, got 1"):
-        CONV.but(kernel=1).make()
-
-
-def test_positions_a_convolution_cannot_use_are_refused():
-    with pytest.raises(ValueError, match="unknown positions of conv 'rotary'"):
-        CONV.but(positions="rotary").make()
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"kernel": 1}, "kernel must be at least 2, got 1"),
+        ({"positions": "rotary"}, "unknown positions of conv 'rotary'"),
+    ],
+)
+def test_options_that_do_not_fit_are_rejected(options, message):
+    with pytest.raises(ValueError, match=message):
+        CONV.but(**options).make()

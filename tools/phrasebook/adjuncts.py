@@ -1,4 +1,4 @@
-"""What may be added to a clause: time, frequency, place, company, tool, vehicle and manner."""
+"""Additions to a clause: time, frequency, location, company, tool, vehicle and manner."""
 
 from collections.abc import Callable, Sequence
 
@@ -14,7 +14,7 @@ from tools.phrasebook.phrases import head_of
 from tools.phrasebook.sentence_builder import SentenceBuilder
 from tools.phrasebook.word_order import Clause
 
-# What is not said together: "alone with Minsu", "often every day" and the like.
+# Additions that exclude each other: "alone with Minsu", "often every day".
 _RIVALS = ({"manner", "company"}, {"time", "frequency"}, {"tool", "manner"}, {"vehicle", "manner"})
 
 
@@ -51,7 +51,7 @@ def _fits(name: str, clause: Clause, verb: Verb) -> bool:
 
 
 def time(builder: SentenceBuilder, tense: Tense, *, slow: bool = False) -> Phrase:
-    """When it is done; only what is slow is done "last year"."""
+    """Return a time; only slow actions take place "last year"."""
     return builder.fixed(builder.pick([when for when in TIMES_IN[tense] if slow or "long" not in when.tags]))
 
 

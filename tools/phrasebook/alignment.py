@@ -37,7 +37,7 @@ def links(english: Sequence[Word], korean: Sequence[Word]) -> tuple[Link, ...]:
 
 
 def _concepts(words: Sequence[Word]) -> Iterator[tuple[int, int, bool]]:
-    """Every idea of every word: the index of the word, the idea, and whether the word is sure of it."""
+    """Yield every concept of every word: index of the word, concept, and whether it is sure."""
     for index, word in enumerate(words):
         yield from ((index, concept, True) for concept in word.sure)
         yield from ((index, concept, False) for concept in word.possible)

@@ -29,7 +29,7 @@ from tools.phrasebook.phrases import head_of, kind_of_thing, noun_phrase, object
 from tools.phrasebook.sentence_builder import SentenceBuilder
 from tools.phrasebook.word_order import Clause, Subject, in_english, in_korean
 
-# How often each tense is spoken of, where not every tense is.
+# Frequency of each tense, for constructions that lack some tenses.
 PLAIN: tuple[Tense, ...] = ("past", "past", "present")
 SIMPLE: tuple[Tense, ...] = ("past", "past", "present", "future")
 
@@ -40,7 +40,7 @@ _BECOME = Verb("become", "became", "되다", "", (), (), ())
 
 
 class Frame(NamedTuple):
-    """What a clause is asked for: its subject, tense, polarity, whether it is a question, and how much to add."""
+    """The specification of a clause: subject, tense, polarity, question or statement, and number of additions."""
 
     subject: Subject
     tense: Tense
@@ -50,11 +50,11 @@ class Frame(NamedTuple):
 
     @property
     def clear(self) -> bool:
-        """Whether an auxiliary says the tense."""
+        """Return whether an auxiliary shows the tense."""
         return self.negative or self.question
 
     def past_or_present(self) -> "Frame":
-        """The frame of a state: whatever is not past is now."""
+        """Return the frame of a state, in past or present."""
         return self if self.tense == "past" else self._replace(tense="present")
 
 
@@ -62,19 +62,19 @@ Maker = Callable[[SentenceBuilder, Frame], Clause]
 
 
 def clause_of(builder: SentenceBuilder, verb: Verb, frame: Frame) -> Clause:
-    """A clause with nothing but subject and verb."""
+    """Return a clause of subject and verb."""
     keys = (builder.concept(), builder.concept(), builder.concept())
     return Clause(frame.subject, verb.english, verb.past, predicate_of(verb), frame.tense, frame.negative, *keys)
 
 
 def being(builder: SentenceBuilder, predicate: Predicate, frame: Frame, *, lexical: bool = False) -> Clause:
-    """A clause of "be", whose meaning is in what follows unless it is lexical."""
+    """Return a clause of "be"; its meaning is in the complement unless it is lexical."""
     keys = (builder.concept(), builder.concept(), builder.concept())
     return Clause(frame.subject, "be", "be", predicate, frame.tense, frame.negative, *keys, lexical=lexical)
 
 
 def verb_for(builder: SentenceBuilder, verbs: Sequence[Verb], frame: Frame) -> Verb:
-    """A verb of these that is done in this tense, and shows it."""
+    """Return a verb that occurs in this tense and shows it."""
     while True:
         verb = builder.pick(verbs)
         rare = frame.tense == "present" and verb.english in RARE
@@ -83,15 +83,15 @@ def verb_for(builder: SentenceBuilder, verbs: Sequence[Verb], frame: Frame) -> V
 
 
 def _ambiguous(verb: Verb, frame: Frame) -> bool:
-    """Would this present read as a past too ("I read", "they cut")? Then it would have two translations."""
+    """Return whether this present reads as a past, too ("I read", "they cut"): it would have two translations."""
     return verb.english == verb.past and frame.tense == "present" and frame.subject.person != "it"
 
 
-# --- What people do
+# --- actions of people
 
 
 def transitive(builder: SentenceBuilder, frame: Frame, verbs: Sequence[Verb] = TRANSITIVE) -> Clause:
-    """Somebody does something to something: "Minsu read a book at the library yesterday"."""
+    """Return a clause with an object: "Minsu read a book at the library yesterday"."""
     verb = verb_for(builder, verbs, frame)
     clause = clause_of(builder, verb, frame)
     allowed = ["time", "frequency", "place", "company", "tool", "manner"]
@@ -99,7 +99,7 @@ def transitive(builder: SentenceBuilder, frame: Frame, verbs: Sequence[Verb] = T
         thing = other_person(builder, frame.subject)
     else:
         noun = builder.pick(OBJECTS_OF[verb])
-        # A relative clause ends the sentence: whatever followed would seem to belong to it.
+        # A relative clause ends the sentence: further words would seem to belong to it.
         related = _related(builder, noun, verb) if not frame.budget and builder.chance(0.2) else None
         thing = related or object_phrase(builder, noun, verb)
         if "meal" in noun.kinds:
@@ -111,7 +111,7 @@ def transitive(builder: SentenceBuilder, frame: Frame, verbs: Sequence[Verb] = T
 
 
 def _related(builder: SentenceBuilder, noun: Noun, verb: Verb) -> Phrase | None:
-    """A noun with a relative clause: "the book that Jimin bought", 지민이 산 책; None where nothing fits."""
+    """Return a noun with a relative clause: "the book that Jimin bought", 지민이 산 책; None if nothing fits."""
     verbs = [other for other in HISTORY_OF[noun] if other.english != verb.english]
     if not verbs or noun.number in ("bare", "the") or verb.english in CREATING:
         return None
@@ -130,7 +130,7 @@ def _related(builder: SentenceBuilder, noun: Noun, verb: Verb) -> Phrase | None:
 
 
 def dative(builder: SentenceBuilder, frame: Frame) -> Clause:
-    """Somebody gives somebody something: "Minsu gave a book to Jimin"."""
+    """Return a clause with two objects: "Minsu gave a book to Jimin"."""
     verb = builder.pick(DATIVE)
     clause = clause_of(builder, verb, frame)
     thing = some_object(builder, verb)
@@ -140,12 +140,12 @@ def dative(builder: SentenceBuilder, frame: Frame) -> Clause:
 
 
 def some_object(builder: SentenceBuilder, verb: Verb) -> Phrase:
-    """Something this verb takes, with its particle."""
+    """Return an object of this verb with its particle."""
     return object_phrase(builder, builder.pick(OBJECTS_OF[verb]), verb).with_particle("object")
 
 
 def intransitive(builder: SentenceBuilder, frame: Frame, verbs: Sequence[Verb] = INTRANSITIVE) -> Clause:
-    """Somebody does something: "Minsu slept well at home"."""
+    """Return a clause without object: "Minsu slept well at home"."""
     verb = builder.pick(verbs)
     clause = clause_of(builder, verb, frame)
     allowed = ("time", "frequency", "place", "company", "manner")
@@ -153,7 +153,7 @@ def intransitive(builder: SentenceBuilder, frame: Frame, verbs: Sequence[Verb] =
 
 
 def static(builder: SentenceBuilder, frame: Frame) -> Clause:
-    """Somebody lives somewhere: 에, not 에서."""
+    """Return a clause of living somewhere: 에, not 에서."""
     verb = builder.pick(STATIC)
     clause = clause_of(builder, verb, frame)
     added = extras(builder, clause, verb, ("company", "manner"), min(frame.budget, 1))
@@ -161,7 +161,7 @@ def static(builder: SentenceBuilder, frame: Frame) -> Clause:
 
 
 def seated(builder: SentenceBuilder, frame: Frame) -> Clause:
-    """Somebody sits or lies on something: "Minsu sat on the chair", 의자에."""
+    """Return a clause of sitting or lying: "Minsu sat on the chair", 의자에."""
     verb = builder.pick(SIT)
     clause = clause_of(builder, verb, frame)
     noun = builder.pick(OBJECTS_OF[verb])
@@ -172,7 +172,7 @@ def seated(builder: SentenceBuilder, frame: Frame) -> Clause:
 
 
 def motion(builder: SentenceBuilder, frame: Frame, verbs: Sequence[Verb] = MOTION) -> Clause:
-    """Somebody goes somewhere: "Minsu went to Busan by train"."""
+    """Return a clause of motion: "Minsu went to Busan by train"."""
     verb = verb_for(builder, verbs, frame)
     clause = clause_of(builder, verb, frame)
     where = goal(builder, verb)
@@ -182,11 +182,11 @@ def motion(builder: SentenceBuilder, frame: Frame, verbs: Sequence[Verb] = MOTIO
     return clause.complete({"goal": where, **extras(builder, clause, verb, allowed, frame.budget)})
 
 
-# --- How things are
+# --- states
 
 
 def generic(builder: SentenceBuilder, frame: Frame) -> Clause:
-    """Somebody likes a kind of thing: "Minsu likes dogs"."""
+    """Return a clause about a kind of thing: "Minsu likes dogs"."""
     verb = builder.pick(GENERIC)
     clause = clause_of(builder, verb, frame.past_or_present())
     noun = builder.pick(LIKINGS_OF[verb])
@@ -195,7 +195,7 @@ def generic(builder: SentenceBuilder, frame: Frame) -> Clause:
 
 
 def possession(builder: SentenceBuilder, frame: Frame) -> Clause:
-    """Somebody has something: Korean says it exists, 자동차가 있어요."""
+    """Return a clause of possession, in Korean of existence: 자동차가 있어요."""
     clause = clause_of(builder, _HAVE, frame.past_or_present())
     noun = builder.pick(OWNED)
     builder.combine("have", noun.english)
@@ -203,7 +203,7 @@ def possession(builder: SentenceBuilder, frame: Frame) -> Clause:
 
 
 def becoming(builder: SentenceBuilder, frame: Frame) -> Clause:
-    """Somebody becomes something: 의사가 됐어요."""
+    """Return a clause of becoming: 의사가 됐어요."""
     tense: Tense = "future" if frame.tense in ("present", "must") else frame.tense
     clause = clause_of(builder, _BECOME, frame._replace(tense=tense))
     role = new_person(builder, ROLES)
@@ -215,7 +215,7 @@ def becoming(builder: SentenceBuilder, frame: Frame) -> Clause:
 
 
 def state(builder: SentenceBuilder, frame: Frame, states: Sequence[Adjective] = STATES) -> Clause:
-    """Somebody is tired, busy, kind: "Minsu was busy yesterday"."""
+    """Return a clause about the state of a person: "Minsu was busy yesterday"."""
     frame = frame.past_or_present()
     clause = quality(builder, builder.pick(states), frame)
     if frame.budget and builder.chance(0.5):
@@ -224,7 +224,7 @@ def state(builder: SentenceBuilder, frame: Frame, states: Sequence[Adjective] = 
 
 
 def quality(builder: SentenceBuilder, adjective: Adjective, frame: Frame) -> Clause:
-    """Something is so: "the bag is very heavy", 가방은 아주 무거워요."""
+    """Return a clause about a quality: "the bag is very heavy", 가방은 아주 무거워요."""
     negative = frame.negative and adjective.english not in UNNEGATED
     clause = being(builder, predicate_of(adjective), frame._replace(negative=negative))
     degree = builder.fixed(builder.pick(DEGREES)) if not negative and builder.chance(0.2) else NOTHING
@@ -234,7 +234,7 @@ def quality(builder: SentenceBuilder, adjective: Adjective, frame: Frame) -> Cla
 
 
 def weather(builder: SentenceBuilder, frame: Frame) -> Clause:
-    """It rains, it is cold: 비가 와요, 추워요."""
+    """Return a clause about the weather: 비가 와요, 추워요."""
     english, past, subject, korean, irregular = builder.pick(WEATHER)
     frame = frame._replace(subject=IMPERSONAL)
     if past:

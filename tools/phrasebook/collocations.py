@@ -1,4 +1,4 @@
-"""What goes with what: for each word of the lexicon, the words it may stand with. Knows kinds, no sentences."""
+"""Collocations: for each word of the lexicon, the words that it may be combined with."""
 
 from collections.abc import Sequence
 from typing import TypeVar
@@ -24,7 +24,7 @@ Kind = TypeVar("Kind", Noun, Place, Adjective)
 
 
 def _sharing(items: Sequence[Kind], kinds: Sequence[str]) -> tuple[Kind, ...]:
-    """The nouns, places or adjectives of any of these kinds."""
+    """Return the nouns, locations or adjectives of any of these kinds."""
     return tuple(item for item in items if set(item.kinds) & set(kinds))
 
 
@@ -38,19 +38,19 @@ def _named(verbs: Sequence[Verb], names: Sequence[str]) -> tuple[Verb, ...]:
     return tuple(verb for verb in verbs if verb.english in names)
 
 
-# What a verb takes, where and how it is done, and with what.
+# Objects, locations, manners and tools of verbs.
 OBJECTS_OF = {verb: _sharing(NOUNS, verb.objects) for verb in (*TRANSITIVE, *DATIVE, *SIT)}
 LIKINGS_OF = {verb: _sharing(NOUNS, verb.objects) for verb in GENERIC}
 PLACES_OF = {verb: _sharing(PLACES, verb.places) for verb in (*TRANSITIVE, *DATIVE, *INTRANSITIVE, *STATIC, *MOTION)}
 MANNERS_OF = {verb: _tagged(MANNERS, *verb.manners) for verb in (*PLACES_OF, *SIT)}
 TOOLS_OF = {verb: [row[1:] for row in TOOLS if row[0] == verb.english] for verb in OBJECTS_OF}
 
-# When it is done.
+# Times of verbs.
 TIMES_IN = {tense: _tagged(TIMES, tense) for tense in ("past", "present", "future")}
 TIMES_IN |= {"can": TIMES_IN["future"], "must": TIMES_IN["future"]}
 STATE_TIMES_IN = {tense: _tagged(STATE_TIMES, tense) for tense in ("past", "present")}
 
-# What is said of a noun or a place, and what may have been done to a noun.
+# Adjectives of nouns and locations, and verbs of relative clauses.
 QUALITIES_OF = {noun: _sharing(QUALITIES, noun.kinds) for noun in NOUNS}
 SITUATIONS_OF = {place: _sharing(SITUATIONS, place.kinds) for place in PLACES if "goal" in place.kinds}
 HISTORY_OF = {

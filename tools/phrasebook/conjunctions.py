@@ -58,7 +58,7 @@ _ACTIONS: tuple[Maker, ...] = (transitive,) * 5 + (intransitive, motion, motion,
 
 
 class _Unit(NamedTuple):
-    """A main clause and what Korean says before it: a subordinate clause, or nothing."""
+    """A main clause, and the subordinate clause before it in Korean, if any."""
 
     english: list[Word]
     lead: list[Word]
@@ -145,7 +145,7 @@ def _subordinated(builder: SentenceBuilder, tense: Tense, budget: int) -> _Unit:
 
 
 def _inner(builder: SentenceBuilder, conjunction: _Conjunction, frame: Frame, *, same: bool) -> Clause:
-    """The subordinate clause, about the same subject as the frame's or about somebody else."""
+    """Return the subordinate clause, with the same subject as the frame or another person."""
     negative = conjunction.english in ("because", "if") and builder.chance(0.15)
     make = builder.pick([make for make in conjunction.makers if not (same and make is weather)])
     return make(builder, Frame(frame.subject if same else random_person(builder), frame.tense, negative))

@@ -1,4 +1,4 @@
-"""English word forms by rule: third person, plural, article, "be". Knows the irregular words, nothing of sentences."""
+"""English word forms by rule: third person, plural, article, "be". Includes irregular words."""
 
 from tools.phrasebook.lexicon.nouns import PLURALS
 
@@ -30,7 +30,7 @@ def plural(noun: str) -> str:
 
 
 def _with_s(word: str, hissing: tuple[str, ...]) -> str:
-    """The word with its s, which is es after these endings and ies in place of a y after a consonant."""
+    """Append s: es after these endings, ies instead of y after a consonant."""
     if word.endswith(hissing):
         return word + "es"
     if word.endswith("y") and word[-2] not in "aeiou":
@@ -39,5 +39,5 @@ def _with_s(word: str, hissing: tuple[str, ...]) -> str:
 
 
 def article(following: str) -> str:
-    """a or an; spelling is enough but for the two words where a "u" is said "yu"."""
+    """Return a or an; the spelling decides, except for the two words that start with the sound "yu"."""
     return "an" if following[0].lower() in "aeiou" and not following.startswith(("use", "uni")) else "a"

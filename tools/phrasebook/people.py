@@ -13,7 +13,7 @@ from tools.phrasebook.word_order import Subject
 
 
 def new_person(builder: SentenceBuilder, people: Sequence[Person]) -> Person:
-    """Somebody this sentence has not spoken of yet: the same person twice would want a pronoun."""
+    """Return a person that the sentence has not mentioned: a second mention would need a pronoun."""
     person = builder.pick([one for one in people if one.english not in builder.heads] or people)
     builder.heads.append(person.english)
     return person
@@ -29,7 +29,7 @@ def _relative(builder: SentenceBuilder) -> Phrase:
 
 
 def _role(builder: SentenceBuilder, *, many: bool) -> Phrase:
-    """Somebody by profession or age: "the kind doctor", "this student", "the children"."""
+    """Return a person by profession or age: "the kind doctor", "this student", "the children"."""
     person = new_person(builder, (*ROLES, *OTHERS))
     trait = NOTHING
     if builder.chance(0.2):
@@ -42,12 +42,12 @@ def _role(builder: SentenceBuilder, *, many: bool) -> Phrase:
 
 
 def named_person(builder: SentenceBuilder) -> Subject:
-    """Somebody with a name."""
+    """Return a person with a name."""
     return Subject(_named(builder), "it", "name")
 
 
 def family_member(builder: SentenceBuilder) -> Subject:
-    """My friend, my daughter."""
+    """Return a relative or friend: "my daughter"."""
     return Subject(_relative(builder), "it", "family")
 
 
@@ -57,7 +57,7 @@ def _pronoun(builder: SentenceBuilder, english: str) -> Subject:
 
 
 def random_person(builder: SentenceBuilder) -> Subject:
-    """Who acts: I, we, a name, one of mine, a role, or two people."""
+    """Return a subject: I, we, a name, a relative, a role, or two persons."""
     roll = builder.rng.random()
     if roll < 0.14 and "I" not in builder.heads:
         return _pronoun(builder, "I")
@@ -74,7 +74,7 @@ def random_person(builder: SentenceBuilder) -> Subject:
 
 
 def other_person(builder: SentenceBuilder, subject: Subject) -> Phrase:
-    """Somebody to meet, help or go with."""
+    """Return another person than the subject, to meet, help or accompany."""
     if subject.person == "it" and builder.chance(0.12) and "I" not in builder.heads:
         builder.heads.append("I")
         return builder.words("me", "저")
@@ -83,7 +83,7 @@ def other_person(builder: SentenceBuilder, subject: Subject) -> Phrase:
 
 
 def question_subject(builder: SentenceBuilder) -> Subject:
-    """Whom a question is about: the listener, whom Korean leaves unsaid, or anybody but the speaker."""
+    """Return the subject of a question: "you", which Korean omits, or a third person."""
     if builder.chance(0.35):
         return Subject(bare("you"), "you", "you")
     builder.heads.append("I")

@@ -1,4 +1,4 @@
-"""Noun phrases: a noun with its article, adjectives, number, and another noun. Of verbs it knows the names."""
+"""Noun phrases: a noun with its article, adjectives, number, and another noun."""
 
 from tools.phrasebook.aligned_words import NOTHING, Phrase, Word, bare, concatenate, link_articles, possible_word
 from tools.phrasebook.collocations import OBJECTS_OF, QUALITIES_OF
@@ -27,7 +27,7 @@ def described(builder: SentenceBuilder, adjective: Adjective, *, degree: float =
 
 
 def perhaps_described(builder: SentenceBuilder, noun: Noun, share: float) -> Phrase:
-    """Something one says of this noun, in so many cases of one, or nothing."""
+    """Return an adjective of this noun with a probability of `share`, else nothing."""
     if not builder.chance(share) or noun.number == "bare" or "instrument" in noun.kinds:
         return NOTHING
     if builder.chance(0.15) and set(noun.kinds) & set(NEW_KINDS):
@@ -46,7 +46,7 @@ def demonstrative(builder: SentenceBuilder) -> Phrase:
 
 
 def _determiner(builder: SentenceBuilder, noun: Noun, following: str, *, definite: bool) -> Phrase:
-    """The English article or what stands in its place; Korean has words only for some of them."""
+    """Return an English article or another determiner; Korean has words only for some of them."""
     if noun.number == "bare":
         return NOTHING
     if noun.number == "the":
@@ -106,7 +106,7 @@ def _counted(builder: SentenceBuilder, noun: Noun) -> Phrase:
 
 
 def object_phrase(builder: SentenceBuilder, noun: Noun, verb: Verb) -> Phrase:
-    """A noun as what somebody does something to: "a big apple", "two apples", "an apple and a peach"."""
+    """Return a noun as object: "a big apple", "two apples", "an apple and a peach"."""
     builder.combine(verb.english, noun.english)
     if noun.counter and verb.english != "wear" and builder.chance(0.1):
         return _counted(builder, noun)

@@ -1,4 +1,4 @@
-"""Questions with a question word: it comes first in English and stays in its place in Korean."""
+"""Questions with a question word: it is first in English and stays in its position in Korean."""
 
 from collections.abc import Sequence
 
@@ -19,33 +19,33 @@ _PLACED_ACTS = tuple(verb for verb in ACTS if verb.places)
 _WHITHER = tuple(verb for verb in (*MOTION, *STATIC) if verb.english in ("go", "live"))
 
 
-def asking(builder: SentenceBuilder) -> SentenceWords:
-    """What, who, where, when, why."""
+def question_word_question(builder: SentenceBuilder) -> SentenceWords:
+    """Return a question with what, who, where, when or why."""
     make = builder.pick((what, whom, where, whither, when_or_why, who))
     return make_sentence(make(builder), question=True)
 
 
 def _inquiry(builder: SentenceBuilder, verbs: Sequence[Verb], subject: Subject | None = None) -> tuple[Verb, Clause]:
-    """The bones of a question with a question word."""
+    """Return verb and clause of a question before the question word is added."""
     frame = Frame(subject or question_subject(builder), builder.pick(SIMPLE), question=True)
     verb = verb_for(builder, verbs, frame)
     return verb, clause_of(builder, verb, frame)
 
 
 def _fronted(builder: SentenceBuilder, clause: Clause, english: str, korean: str) -> Phrase:
-    """Put the question word first in English; what is left is the Korean one, for its own place."""
+    """Put the question word first in English, and return the Korean one for its position."""
     word = builder.words(english, korean)
     clause.fronted = word.english
     return Phrase([], word.korean)
 
 
 def what(builder: SentenceBuilder) -> Clause:
-    """Somebody does what: "What did Minsu eat at home?"."""
+    """Return a question about an object: "What did Minsu eat at home?"."""
     return _about_object(builder, _PLAIN_ACTS, "What", "무엇을")
 
 
 def whom(builder: SentenceBuilder) -> Clause:
-    """Somebody meets whom: "Who did Minsu meet yesterday?"."""
+    """Return a question about a person as object: "Who did Minsu meet yesterday?"."""
     return _about_object(builder, ENCOUNTERS, "Who", "누구를")
 
 
@@ -56,7 +56,7 @@ def _about_object(builder: SentenceBuilder, verbs: Sequence[Verb], english: str,
 
 
 def where(builder: SentenceBuilder) -> Clause:
-    """Something is done where: "Where did Minsu buy bread?"."""
+    """Return a question about a location with 에서: "Where did Minsu buy bread?"."""
     verb, clause = _inquiry(builder, _PLACED_ACTS)
     word = _fronted(builder, clause, "Where", attach("어디", PLACE_PARTICLES.get(verb.english, "in")))
     thing = some_object(builder, verb)
@@ -65,21 +65,21 @@ def where(builder: SentenceBuilder) -> Clause:
 
 
 def whither(builder: SentenceBuilder) -> Clause:
-    """Somebody goes or lives where, with 에: "Where did Minsu go?"."""
+    """Return a question about a goal or residence with 에: "Where did Minsu go?"."""
     verb, clause = _inquiry(builder, _WHITHER)
     word = _fronted(builder, clause, "Where", "어디에")
     return clause.complete({"goal": word, **extras(builder, clause, verb, ("time", "company"), 1)})
 
 
 def when_or_why(builder: SentenceBuilder) -> Clause:
-    """Something is done when, or why: "Why did Minsu open the window?"."""
+    """Return a question about time or reason: "Why did Minsu open the window?"."""
     verb, clause = _inquiry(builder, ACTS)
     word = _fronted(builder, clause, *builder.pick((("When", "언제"), ("Why", "왜"))))
     return clause.complete({"time": word, "object": some_object(builder, verb)})
 
 
 def who(builder: SentenceBuilder) -> Clause:
-    """Who does something: "Who bought bread?". Nothing is fronted, for the subject stands first anyway."""
+    """Return a question about the subject, which is first anyway: "Who bought bread?"."""
     verb, clause = _inquiry(builder, ACTS, Subject(builder.words("Who", "누가"), "it", "who"))
     thing = some_object(builder, verb)
     added = extras(builder, clause, verb, ("time", "place"), builder.pick((0, 1)))

@@ -38,7 +38,7 @@ KINDS: tuple[tuple[str, int, Make], ...] = (
     ("identified", 3, statements.person_is_a),
     ("animal does", 2, statements.animal_does),
     ("weather", 1, statements.raining),
-    ("asking", 7, questions.asking),
+    ("question_word_question", 7, questions.question_word_question),
     ("both deeds", 6, conjunctions.two_actions),
     ("joined", 12, conjunctions.two_clauses),
 )

@@ -37,7 +37,7 @@ from tools.phrasebook.phrases import head_of, noun_phrase, some
 from tools.phrasebook.sentence_builder import SentenceBuilder
 from tools.phrasebook.word_order import Clause, SentenceWords, Subject, in_english, korean_verb, make_sentence
 
-# How often each tense is spoken of; "must" is not asked.
+# Frequency of each tense; "must" does not occur in questions.
 _TENSES: tuple[Tense, ...] = ("past",) * 8 + ("present",) * 5 + ("future",) * 4 + ("can",) * 2
 _STATED: tuple[Tense, ...] = (*_TENSES, "must")
 
@@ -51,21 +51,23 @@ def people_do(builder: SentenceBuilder, make: Maker) -> SentenceWords:
 
 
 def _people(builder: SentenceBuilder, tenses: Sequence[Tense], *, question: bool, budget: int = 2) -> Frame:
-    """Who, when, and whether not: what every clause of people has."""
+    """Return subject, tense and polarity of a clause about people."""
     tense = builder.pick(tenses)
     negative = not question and tense != "must" and builder.chance(0.15)
     return Frame(question_subject(builder) if question else random_person(builder), tense, negative, question, budget)
 
 
-def _framed(builder: SentenceBuilder, subject: Subject, tenses: Sequence[Tense], asked: float, denied: float) -> Frame:
-    """The frame of something asked, stated or denied of a subject, in so many cases of one."""
-    question = builder.chance(asked)
+def _framed(
+    builder: SentenceBuilder, subject: Subject, tenses: Sequence[Tense], questions: float, negated: float
+) -> Frame:
+    """Return a frame that is a question or negated with these probabilities."""
+    question = builder.chance(questions)
     tense = builder.pick(tenses)
-    return Frame(subject, tense, not question and builder.chance(denied), question)
+    return Frame(subject, tense, not question and builder.chance(negated), question)
 
 
 def _thing(builder: SentenceBuilder, noun: Noun, *, adjective: float) -> Subject:
-    """A thing or animal as what a sentence is about."""
+    """Return a thing or animal as subject."""
     phrase = noun_phrase(builder, noun, definite=True, adjective=adjective)
     return Subject(phrase, "they" if noun.number == "plural" else "it", noun.english)
 
@@ -74,7 +76,7 @@ def _thing(builder: SentenceBuilder, noun: Noun, *, adjective: float) -> Subject
 
 
 def thing_is(builder: SentenceBuilder) -> SentenceWords:
-    """A thing or animal is so: "The bag is heavy.", 가방은 무거워요."""
+    """Return a sentence about the quality of a thing or animal: "The bag is heavy.", 가방은 무거워요."""
     noun = builder.pick(DESCRIBABLE)
     adjective = builder.pick(QUALITIES_OF[noun])
     builder.combine(adjective.english, noun.english)
@@ -82,7 +84,7 @@ def thing_is(builder: SentenceBuilder) -> SentenceWords:
 
 
 def place_is(builder: SentenceBuilder) -> SentenceWords:
-    """A place is so: "The library is quiet."."""
+    """Return a sentence about the quality of a location: "The library is quiet."."""
     place = builder.pick(tuple(SITUATIONS_OF))
     adjective = builder.pick(SITUATIONS_OF[place])
     builder.combine(adjective.english, f"@ {place.english}")
@@ -98,7 +100,7 @@ def _is_so(builder: SentenceBuilder, subject: Subject, adjective: Adjective) -> 
 
 
 def person_is(builder: SentenceBuilder) -> SentenceWords:
-    """A person is so: "The doctor is kind."."""
+    """Return a sentence about the character of a person: "The student is kind."."""
     question = builder.chance(0.14)
     frame = _people(builder, PLAIN, question=question)
     momentary = builder.chance(0.5)
@@ -107,7 +109,7 @@ def person_is(builder: SentenceBuilder) -> SentenceWords:
 
 
 def person_is_a(builder: SentenceBuilder) -> SentenceWords:
-    """Somebody is something: 학생이에요, 의사예요, 가수가 아니에요."""
+    """Return a sentence about a profession: 학생이에요, 의사예요, 가수가 아니에요."""
     question = builder.chance(0.2)
     subject = named_person(builder) if builder.chance(0.7) else family_member(builder)
     role = builder.pick(ROLES)
@@ -129,19 +131,19 @@ def _copula(clause: Clause, noun: Phrase) -> list[Word]:
     return [*noun.with_particle("subject").korean, last]
 
 
-# --- Something is somewhere
+# --- positions
 
 
 def located(builder: SentenceBuilder) -> SentenceWords:
-    """A thing is somewhere: "The cat is under the table.", 고양이는 탁자 아래에 있어요."""
+    """Return a sentence about the position of a thing: "The cat is under the table.", 고양이는 탁자 아래에 있어요."""
     noun, landmark = _put(builder)
-    frame = _framed(builder, _thing(builder, noun, adjective=0.2), PLAIN, asked=0.2, denied=0.2)
+    frame = _framed(builder, _thing(builder, noun, adjective=0.2), PLAIN, questions=0.2, negated=0.2)
     clause = being(builder, EXIST, frame, lexical=True)
     return make_sentence(clause.complete({"place": position(builder, landmark)}), question=frame.question)
 
 
 def existing(builder: SentenceBuilder) -> SentenceWords:
-    """There is something somewhere: the same words with 이/가, and the place first."""
+    """Return a "there is" sentence: the same words with 이/가, and the position first."""
     noun, landmark = _put(builder)
     negative = builder.chance(0.2)
     key, no = builder.concept(), builder.concept()
@@ -156,25 +158,25 @@ def existing(builder: SentenceBuilder) -> SentenceWords:
 
 
 def _put(builder: SentenceBuilder) -> tuple[Noun, Noun]:
-    """Something and where it may lie."""
+    """Return a thing and the landmark of its position."""
     noun = builder.pick(PUT)
     landmark = builder.pick(LANDMARKS if "animal" in noun.kinds else SURFACES)
     builder.combine(noun.english, f"@ {landmark.english}")
     return noun, landmark
 
 
-# --- What happens without people
+# --- animals and weather
 
 
 def animal_does(builder: SentenceBuilder) -> SentenceWords:
-    """An animal sleeps, runs, plays."""
-    frame = _framed(builder, _thing(builder, builder.pick(RUNNERS), adjective=0.3), PLAIN, asked=0.14, denied=0.15)
+    """Return a sentence about the action of an animal."""
+    frame = _framed(builder, _thing(builder, builder.pick(RUNNERS), adjective=0.3), PLAIN, questions=0.14, negated=0.15)
     return make_sentence(intransitive(builder, frame._replace(budget=1), ANIMAL_ACTIONS), question=frame.question)
 
 
 def raining(builder: SentenceBuilder) -> SentenceWords:
-    """It rains: "It will rain tomorrow."."""
-    frame = _framed(builder, IMPERSONAL, SIMPLE, asked=0.2, denied=0.2)
+    """Return a sentence about the weather: "It will rain tomorrow."."""
+    frame = _framed(builder, IMPERSONAL, SIMPLE, questions=0.2, negated=0.2)
     clause = weather(builder, frame)
     if clause.tense != "present" and builder.chance(0.8):
         clause.dated(time(builder, clause.tense))

@@ -42,10 +42,10 @@ def _verb_forms() -> list[str]:
 
 
 def _noun_forms() -> list[str]:
-    """Every person, thing and place, and the plurals of those who have one."""
+    """Return every person, thing and location, and their plurals."""
     people = [one.english for one in (*NAMES, *FAMILY)]
     people += [form for one in (*ROLES, *OTHERS) for form in (one.english, plural(one.english))]
-    # What may be "two dogs" or "dogs" in general.
+    # Nouns with a plural: "two dogs", "dogs" in general.
     liked = {noun for nouns in LIKINGS_OF.values() for noun in nouns}
     many = [plural(noun.english) for noun in NOUNS if noun.number == "count" and (noun.counter or noun in liked)]
     return [*people, *many, *(noun.english for noun in NOUNS), *(place.english for place in PLACES)]

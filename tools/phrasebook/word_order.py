@@ -14,7 +14,7 @@ _MODALS = {"future": "will", "can": "can", "must": "must"}
 
 
 class Subject(NamedTuple):
-    """Who or what a clause is about; `person` picks the English verb form: "I", "we", "you", "it" or "they"."""
+    """A subject; `person` selects the English verb form: "I", "we", "you", "it" or "they"."""
 
     phrase: Phrase
     person: str
@@ -53,7 +53,7 @@ class Clause:
     fronted: list[Word] = field(default_factory=list)
 
     def complete(self, parts: dict[str, Phrase]) -> "Clause":
-        """Put the parts where each language wants them; a frequency goes before the English verb."""
+        """Order the parts for each language; a frequency precedes the English verb."""
         self.before.extend(parts.get("frequency", NOTHING).english)
         self.after.extend(word for name in _ENGLISH_ORDER if name in parts for word in parts[name].english)
         self.middle.extend(word for name in _KOREAN_ORDER if name in parts for word in parts[name].korean)
@@ -75,7 +75,7 @@ class SentenceWords(NamedTuple):
 
 
 def make_sentence(clause: Clause, *, question: bool = False) -> SentenceWords:
-    """A clause as a sentence of its own."""
+    """Return a clause as a sentence."""
     return SentenceWords(in_english(clause, question=question), in_korean(clause, "topic"), "?" if question else ".")
 
 
@@ -94,7 +94,7 @@ def in_english(clause: Clause, *, question: bool = False) -> list[Word]:
 
 
 def _verb_words(clause: Clause, *, inverted: bool) -> tuple[list[Word], list[Word]]:
-    """The English verb in two parts: what goes before the subject of a question, and what stays behind it."""
+    """Return the English verb in two parts: before and after the subject of a question."""
     no = [Word("not", (clause.negation,))] if clause.negative else []
     if clause.tense == "can" and clause.negative:
         return [Word("cannot", (clause.negation,), (clause.auxiliary,))], base_form(clause)
@@ -155,7 +155,7 @@ def korean_verb(clause: Clause, ending: Ending = "요", joint: int | None = None
 
 
 def _meant(form: Form, clause: Clause, tied: tuple[int, ...]) -> Word:
-    """A word of the predicate with what it means by its role."""
+    """Return a word of the predicate with the concepts of its role."""
     if form.role == "auxiliary":
         return possible_word(form.text, clause.key, clause.auxiliary)
     sure = {"verb": (clause.key,), "negation": (clause.negation,), "lexical": tied}

@@ -1,4 +1,4 @@
-"""How people, things and places are."""
+"""Adjectives of people, things and locations."""
 
 from tools.phrasebook.lexicon.types import adjective
 
@@ -78,7 +78,7 @@ SITUATIONS = (
 NEW = ("new", "새")
 NEW_KINDS = ("buyable", "building")
 
-# Why somebody else does something, and what makes a difference to it; thirst is not one of them.
+# States that explain the action of another person; thirst does not.
 CAUSES = ("tired", "busy", "sick")
 
 # 안 before a long adjective sounds clumsy (안 아름다워요), so these are not negated.

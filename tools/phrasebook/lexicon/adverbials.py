@@ -1,4 +1,4 @@
-"""When, how often, how, by what and where: what may be added to a clause."""
+"""Additions to a clause: times, frequencies, manners, vehicles, tools and positions."""
 
 from tools.phrasebook.lexicon.types import Fixed
 
@@ -29,7 +29,7 @@ TIMES = (
     Fixed("in winter", "겨울에", "0p0 1-0", ("present", "long")),
 )
 
-# For somebody's state, and for where a thing is.
+# For the state of a person, and for the position of a thing.
 STATE_TIMES = (
     Fixed("now", "지금", "0-0", ("present",)),
     Fixed("today", "오늘", "0-0", ("present", "past")),
@@ -73,7 +73,7 @@ VEHICLES = (
     ("bicycle", "자전거"),
 )
 
-# What is done with what: verb, tool, and whether English gives it an article.
+# Tools of verbs, and whether English gives them an article.
 TOOLS = (
     ("eat", "a", "spoon", "숟가락"),
     ("eat", "a", "fork", "포크"),

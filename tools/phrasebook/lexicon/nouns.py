@@ -1,4 +1,4 @@
-"""Whom and what sentences are about: people, animals, things and places."""
+"""Nouns: people, animals, things and locations."""
 
 from tools.phrasebook.lexicon.types import Person, Place, nouns
 
@@ -18,7 +18,7 @@ NAMES = (
     Person("Dad", "아빠"),
 )
 
-# Nobody here is spoken of with honorific -시- (no teacher, no grandmother): one speech level throughout.
+# No person needs the honorific -시- (no teacher, no grandmother): there is one speech level.
 ROLES = (
     Person("student", "학생"),
     Person("doctor", "의사"),
@@ -36,7 +36,7 @@ ROLES = (
     Person("actor", "배우"),
 )
 
-# People who are somebody without a profession: "the girl", never "became a girl".
+# People without a profession: "the girl", never "became a girl".
 OTHERS = (
     Person("child", "아이"),
     Person("boy", "남자아이"),
@@ -238,7 +238,7 @@ THINGS = (
 
 NOUNS = (*ANIMALS, *THINGS)
 
-# What may be mine or ours: no news, no sea.
+# May be mine or ours: no news, no sea.
 POSSESSED = ("owned", "pet", "gift", "food", "drink", "reading", "furniture", "written", "device")
 
 NUMBERS = (("two", "두"), ("three", "세"), ("four", "네"))

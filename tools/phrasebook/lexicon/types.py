@@ -7,14 +7,14 @@ from tools.phrasebook.korean import IRREGULAR, Predicate
 
 
 class Person(NamedTuple):
-    """Somebody who acts: a name ("Minsu"), a role ("doctor") or one of the family ("son", always mine)."""
+    """A person: a name ("Minsu"), a role ("student") or a relative ("son", always mine)."""
 
     english: str
     korean: str
 
 
 class Noun(NamedTuple):
-    """A thing, an animal, a subject: what it is, and how English counts it and Korean counts it.
+    """A thing, an animal or a school subject, its kinds, and how English and Korean count it.
 
     `number` is "count", "mass" (bread), "plural" (shoes), "the" (always definite: the piano) or "bare" (soccer).
     """
@@ -37,7 +37,7 @@ class Place(NamedTuple):
 
 
 class Verb(NamedTuple):
-    """An English verb with its Korean predicate, what it may take (`objects`), where and how it is done."""
+    """An English verb with its Korean predicate, its objects, locations and manners."""
 
     english: str
     past: str

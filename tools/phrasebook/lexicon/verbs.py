@@ -1,4 +1,4 @@
-"""What people do, and what is peculiar about some of it."""
+"""Verbs, and lists of verbs with special behaviour."""
 
 from tools.phrasebook.lexicon.types import verb
 
@@ -86,7 +86,7 @@ MOTION = (
     verb("visit", "visited", "방문|하다", "", "visited", "again alone"),
 )
 
-# Only what an animal does too.
+# Actions of animals, too.
 ANIMAL_VERBS = ("sleep", "run", "play", "walk", "rest")
 
 SIT = (
@@ -108,7 +108,7 @@ GOAL_PARTICLES = {"move": "by", "return": "by", "visit": "object"}
 # Where something is put stands with 에: 정원에 심어요.
 PLACE_PARTICLES = {"plant": "at"}
 
-# What is done in company.
+# Done in company.
 SOCIAL = (
     *("eat", "drink", "make", "cook", "watch", "listen to", "study", "practice", "sing", "build", "clean", "go"),
     *("come", "walk", "run", "swim", "dance", "rest", "work", "play", "exercise", "talk", "return", "visit", "live"),
@@ -117,22 +117,22 @@ SOCIAL = (
 # Which verbs a relative clause may be made of: "the book that Jimin bought".
 RELATIVE = ("buy", "sell", "make", "cook", "bake", "write", "borrow", "choose", "draw", "fix", "plant", "wash")
 
-# What is only being made has no history: nobody writes the report that Minsu borrowed.
+# An object that is only being made has no history: not "writes the report that Minsu borrowed".
 CREATING = ("make", "cook", "bake", "write", "draw", "build")
 
-# What takes long enough for "while".
+# Long enough for "while".
 LASTING = (
     *("eat", "read", "write", "watch", "study", "cook", "clean", "practice"),
     *("make", "fix", "wait for", "listen to"),
 )
 
-# Nobody plants a delicious potato: what is not yet there is not described.
+# An object that does not exist yet is not described: not "plants a delicious potato".
 UNDESCRIBED = ("plant",)
 
-# Nobody does these every day.
+# Not done every day.
 RARE = ("build", "move")
 
-# What may take, or be done within, months and years.
+# May take months and years.
 LONG_TERM = (
     *("build", "move", "visit", "learn", "study", "raise", "plant", "teach", "practice", "write"),
     *("go", "come", "buy", "sell", "swim", "work"),
