@@ -128,31 +128,30 @@ PLANTED = {
     "no place": ("shortcuts.py", "from softgaze.errors import pick"),
     "of no place": ("translator.py", "from softgaze.shortcuts import pick"),
 }
-
-
-@pytest.mark.parametrize(("file", "line"), PLANTED.values(), ids=PLANTED)
-def test_a_planted_wrong_import_is_seen(tmp_path, file, line):
-    planted = tmp_path / file
-    planted.parent.mkdir(exist_ok=True)
-    planted.write_text(line)
-    assert len(complaints(tmp_path)) == 1
-
-
 ALLOWED = {
     "down": ("training/trainer.py", "from softgaze.models.base import Seq2Seq"),
     "the protocol": ("search/beam.py", "from softgaze.models.base import Seq2Seq"),
     "itself": ("search/beam.py", "from . import rules"),
     "the version": ("bundle.py", "from softgaze import __version__"),
-    "somebody else's": ("attention.py", "from torch import nn"),
+    "another package": ("attention.py", "from torch import nn"),
 }
 
 
+def write_module(package, file, line):
+    path = package / file
+    path.parent.mkdir(exist_ok=True)
+    path.write_text(line)
+    return package
+
+
+@pytest.mark.parametrize(("file", "line"), PLANTED.values(), ids=PLANTED)
+def test_a_planted_wrong_import_is_found(tmp_path, file, line):
+    assert len(complaints(write_module(tmp_path, file, line))) == 1
+
+
 @pytest.mark.parametrize(("file", "line"), ALLOWED.values(), ids=ALLOWED)
-def test_a_planted_right_import_is_not_complained_about(tmp_path, file, line):
-    test_file = tmp_path / file
-    test_file.parent.mkdir(exist_ok=True)
-    test_file.write_text(line)
-    assert complaints(tmp_path) == []
+def test_a_planted_right_import_is_accepted(tmp_path, file, line):
+    assert complaints(write_module(tmp_path, file, line)) == []
 
 
 LIGHT = {

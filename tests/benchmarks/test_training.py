@@ -93,17 +93,8 @@ def test_the_whole_way_from_the_command_line_to_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "interpreter", lambda name: Path(name))
     monkeypatch.setattr("softgaze.training.gradients.cpu_flags", frozenset)
     text = [str(tmp_path / "text" / name) for name in ("train.en", "train.ko")]
-    line = [
-        "bench",
-        "--source",
-        text[0],
-        "--target",
-        text[1],
-        *("--cases", "transformer tiny", "rnn-luong"),
-        *("--peers", "sockeye", "eole"),
-        "--out",
-        str(tmp_path / "r"),
-    ]
+    line = ["bench", "--source", text[0], "--target", text[1], "--cases", "transformer tiny", "rnn-luong"]
+    line += ["--peers", "sockeye", "eole", "--out", str(tmp_path / "r")]
     monkeypatch.setattr("sys.argv", line)
     training.main()
     turns_of_a_case = ["softgaze", "sockeye", "eole", "softgaze", "eole"]
@@ -159,41 +150,33 @@ def test_batches_for_plain_loops_keep_the_budget_and_lose_nothing():
 # --- operations -------------------------------------------------------------------------------------------------
 
 
-def test_a_linear_layer_costs_six_operations_for_each_weight_and_row():
-    class Linear(nn.Module):  # encode does nothing and decode is one linear layer, as is the output
-        def __init__(self) -> None:
-            super().__init__()
-            self.layer, self.output = nn.Linear(5, 7, bias=False), nn.Linear(7, 11, bias=False)
+class OneLayer(nn.Module):
+    """`encode` returns its input, and `decode` is one layer before the output."""
 
-        def encode(self, source: Source) -> torch.Tensor:
-            return source.values
+    def __init__(self, layer: nn.Module, width: int) -> None:
+        super().__init__()
+        self.layer, self.output = layer, nn.Linear(width, 11, bias=False)
 
-        def decode(self, memory: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-            return self.layer(memory)
+    def encode(self, source: Source) -> torch.Tensor:
+        return source.values
 
-    rows, wanted = torch.randn(2, 3, 5, requires_grad=True), torch.ones(2, 3, dtype=torch.long)
-    pairs = PaddedBatch(Source(rows, torch.tensor([3, 3])), wanted, wanted, 6)
-    assert operations(Linear(), pairs) == 6 * 6 * (5 * 7 + 7 * 11)  # type: ignore[arg-type]
+    def decode(self, memory: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
+        return self.layer(memory) if isinstance(self.layer, nn.Linear) else self.layer(memory, memory).context
 
 
-def test_an_attention_costs_its_projections_and_two_products():
-    class Attention(nn.Module):
-        def __init__(self) -> None:
-            super().__init__()
-            self.heads, self.output = MultiHeadAttention(8, 2), nn.Linear(8, 11, bias=False)
+def batch_of_vectors(width: int) -> PaddedBatch:
+    rows, labels = torch.randn(2, 3, width, requires_grad=True), torch.ones(2, 3, dtype=torch.long)
+    return PaddedBatch(Source(rows, torch.tensor([3, 3])), labels, labels, 6)
 
-        def encode(self, source: Source) -> torch.Tensor:
-            return source.values
 
-        def decode(self, memory: torch.Tensor, target: torch.Tensor) -> torch.Tensor:
-            return self.heads(memory, memory).context
-
+def test_operations_of_a_linear_layer_and_of_attention():
+    linear, attention = OneLayer(nn.Linear(5, 7, bias=False), 7), OneLayer(MultiHeadAttention(8, 2), 8)
+    assert operations(linear, batch_of_vectors(5)) == 6 * 6 * (5 * 7 + 7 * 11)  # six per weight and row
     batch, length, width = 2, 3, 8
-    rows, wanted = torch.randn(batch, length, width, requires_grad=True), torch.ones(batch, length, dtype=torch.long)
-    pairs = PaddedBatch(Source(rows, torch.tensor([3, 3])), wanted, wanted, 6)
     projections = 4 * width * width * batch * length
     products = 2 * length * length * width * batch  # scores and context, over all heads
-    assert operations(Attention(), pairs) == 6 * (projections + products + batch * length * width * 11)  # type: ignore[arg-type]
+    expected = 6 * (projections + products + batch * length * width * 11)
+    assert operations(attention, batch_of_vectors(width)) == expected
 
 
 @pytest.mark.parametrize("arch", ["transformer", "rnn-luong", "rnn-bahdanau"])

@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from checks import SMALL, TEXT, VOCABULARY
+from errors import one_line_error
 from softgaze.errors import UsageError
 from softgaze.models import MODELS, Seq2Seq, build_model, model_options
 
@@ -53,10 +54,9 @@ def test_the_tiny_transformer_has_the_numbers_promised():
     ],
 )
 def test_an_unknown_name_is_answered_with_the_nearest(arch, chosen, sentence):
-    with pytest.raises(UsageError, match=sentence) as caught:
+    with one_line_error(UsageError, sentence) as caught:
         build_model(arch, source_vocabulary=VOCABULARY, **chosen)
     assert isinstance(caught.value, ValueError)
-    assert "\n" not in str(caught.value)
 
 
 @pytest.mark.parametrize("arch", TEXT)
@@ -85,13 +85,8 @@ def test_options_of_a_subclass_come_with_its_own_defaults():
 @pytest.mark.parametrize("option", ["width", "heads", "key_heads", "decoder_layers", "max_length"])
 @pytest.mark.parametrize("value", [0, -1, "many", 1.5, True])
 def test_sizes_and_counts_are_whole_numbers_from_one(option, value):
-    with pytest.raises(UsageError, match=f"option {option} of transformer") as caught:
+    with one_line_error(UsageError, f"option {option} of transformer"):
         build_model("transformer", source_vocabulary=20, **{option: value})
-    assert "\n" not in str(caught.value)
-
-
-def test_a_whole_number_may_stand_for_a_share():
-    build_model("rnn-luong", source_vocabulary=20, width=8, dropout=0)
 
 
 @pytest.mark.parametrize("count", [-3, 0, 4, 2.5, "a"])
@@ -105,8 +100,9 @@ def test_a_vocabulary_holds_more_than_its_special_tokens(side, count):
 @pytest.mark.parametrize("value", [1.5, -0.1, 1.0, float("nan")])
 @pytest.mark.parametrize("arch", MODELS)
 def test_dropout_is_a_share(arch, value):
-    with pytest.raises(UsageError, match=f"option dropout of {arch} must be at least 0 and below 1"):
+    with one_line_error(UsageError, f"option dropout of {arch} must be at least 0 and below 1"):
         build_model(arch, source_vocabulary=20, dropout=value)
+    build_model("rnn-luong", source_vocabulary=20, width=8, dropout=0)
 
 
 @pytest.mark.parametrize("name", [None, 3])

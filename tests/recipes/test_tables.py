@@ -16,7 +16,7 @@ FOUND = {
     "commit": "0123456789abcdef",
     "machine": "a computer",
 }
-ASKS = "# Toy\n\n<!-- {0}: toy -->\nold\n<!-- end of {0} -->\n\nafter\n"
+DOCUMENT = "# Toy\n\n<!-- {0}: toy -->\nold\n<!-- end of {0} -->\n\nafter\n"
 
 
 @pytest.fixture
@@ -28,14 +28,14 @@ def toy(tmp_path, monkeypatch):
     return lambda results: (tmp_path / "toy/results.json").write_text(json.dumps(results))
 
 
-def asked(what, name="page.md"):
-    """A document that asks for one thing, filled; filling it again changes nothing."""
+def filled(kind, name="page.md"):
+    """Fill a document with one marker; filling it again changes nothing."""
     path = tables.ROOT / name
-    after = tables.filled(ASKS.format(what), path)
-    assert "\nold\n" not in after
-    assert after.endswith(f"<!-- end of {what} -->\n\nafter\n")
-    assert tables.filled(after, path) == after
-    return after
+    text = tables.filled(DOCUMENT.format(kind), path)
+    assert "\nold\n" not in text
+    assert text.endswith(f"<!-- end of {kind} -->\n\nafter\n")
+    assert tables.filled(text, path) == text
+    return text
 
 
 @pytest.mark.parametrize("path", tables.documents(), ids=lambda path: str(path.relative_to(tables.ROOT)))
@@ -52,7 +52,7 @@ def test_every_picture_shows_the_results_as_they_are(recipe):
 
 def test_a_table_has_a_row_for_each_model_and_its_figures(toy):
     toy({"transformer": FOUND, "rnn": {**FOUND, "bleu": 30.0, "commit": None}})
-    after = asked("results")
+    after = filled("results")
     assert "| `transformer` | 2,284,032 | 60 | 36.96 | 37.50 | 60.00 |" in after
     assert after.index("| `rnn` | 2,284,032 | 60 | 30.00") < after.index("| `transformer`")  # as the recipe has them
     assert "2026-01-02, commit 0123456, a computer" in after
@@ -61,21 +61,21 @@ def test_a_table_has_a_row_for_each_model_and_its_figures(toy):
 def test_bleu_of_words_cut_another_way_has_a_column_where_it_was_counted(toy):
     words = {"name": "moses", "bleu": 37.25, "signature": "nrefs:1|tok:none, sacremoses"}
     toy({"transformer": {**FOUND, "words": words}, "rnn": FOUND})
-    after = asked("results")
+    after = filled("results")
     assert "| chrF | BLEU, lower-cased, words by moses |" in after
     assert "| `transformer` | 2,284,032 | 60 | 36.96 | 37.50 | 60.00 | 37.25 |" in after
     assert "| `rnn` | 2,284,032 | 60 | 36.96 | 37.50 | 60.00 | – |" in after
     assert "`nrefs:1|tok:none, sacremoses`" in after
-    assert "moses 단어" in asked("results", "README.ko.md")
+    assert "moses 단어" in filled("results", "README.ko.md")
 
 
 @pytest.mark.parametrize("what", ["results", "lengths", "differences"])
 def test_what_was_not_measured_is_said_to_be_missing(what, toy):
-    assert "Not measured yet." in asked(what)
-    assert "아직 재지 않았어요." in asked(what, "docs/guide/ko/page.md")
+    assert "Not measured yet." in filled(what)
+    assert "아직 재지 않았어요." in filled(what, "docs/guide/ko/page.md")
     if what != "results":
         toy({"transformer": FOUND})
-        assert "Not measured yet." in asked(what)
+        assert "Not measured yet." in filled(what)
         assert tables.picture("toy") is None
 
 
@@ -89,17 +89,11 @@ def found_by_length(name, score, *against):
         {"low": 4, "high": 10, "sentences": 600, "median_length": 8, "scores": {name: both}},
         {"low": 11, "high": 11, "sentences": 400, "median_length": 11, "scores": {name: both}},
     ]
+    difference = {"difference": {"bleu": other, "chrf": luck}, "by_length": [{"bleu": other}, {"bleu": luck}]}
     return {
         "confidence_intervals": {"signatures": {"bleu": "bs:1000"}, "scores": {name: both}},
         "by_length": buckets,
-        "against": [
-            {
-                "name": each,
-                "difference": {"bleu": other, "chrf": luck},
-                "by_length": [{"bleu": other}, {"bleu": luck}],
-            }
-            for each in against
-        ],
+        "against": [{"name": each, **difference} for each in against],
     }
 
 
@@ -112,7 +106,7 @@ def measured(toy):
 
 
 def test_lengths_are_a_picture_and_a_table_that_marks_what_is_no_luck(measured):
-    after = asked("lengths")
+    after = filled("lengths")
     assert "(docs/pictures/toy-by-length.svg)" in after
     assert "| 4–10 | 600 | 30.00 | 35.00 (**+5.00**) |" in after
     assert "| 11 | 400 | 30.00 | 35.00 (+5.00) |" in after
@@ -125,16 +119,15 @@ def test_lengths_are_a_picture_and_a_table_that_marks_what_is_no_luck(measured):
 
 def test_without_the_baseline_s_own_lengths_nothing_is_compared(toy):
     toy({"rnn": FOUND, "transformer": {**FOUND, "lengths": found_by_length("transformer", 35.0, "rnn")}})
-    assert "Not measured yet." in asked("lengths")
-    assert "Not measured yet." in asked("differences")
+    assert all("Not measured yet." in filled(kind) for kind in ("lengths", "differences"))
 
 
 def test_a_korean_document_has_the_same_figures_in_korean(measured):
-    after = asked("lengths", "docs/guide/ko/page.md")
+    after = filled("lengths", "docs/guide/ko/page.md")
     assert "(../../pictures/toy-by-length.svg)" in after
     assert "| 전체 | 1,000 | 30.00 | 35.00 (**+5.00**) |" in after
     assert "`rnn`과의 차이" in after
-    assert "| `transformer` | 2,284,032 | 60 |" in asked("results", "README.ko.md")
+    assert "| `transformer` | 2,284,032 | 60 |" in filled("results", "README.ko.md")
 
 
 def test_what_is_below_zero_has_a_minus_sign_and_names_keep_their_hyphens():
@@ -142,6 +135,6 @@ def test_what_is_below_zero_has_a_minus_sign_and_names_keep_their_hyphens():
 
 
 def test_differences_have_both_p_values(measured):
-    after = asked("differences")
+    after = filled("differences")
     assert "| `transformer` − `rnn` | BLEU | +5.00 | +4.00 to +6.00 | 0.001 | <0.001 |" in after
     assert "| `transformer` − `rnn` | chrF | +5.00 | +4.00 to +6.00 | 0.001 | 0.060 |" in after
