@@ -59,7 +59,6 @@ def read_system(recipe: Recipe, model: str, result: dict[str, Any], references: 
 
 
 def main() -> None:
-    """Update one recipe."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
     parser.add_argument("recipe", choices=tables.recipes())
     parser.add_argument("--data", type=Path, required=True, help="directory with the recipe's text")

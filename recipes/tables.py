@@ -126,7 +126,6 @@ def by_length(results: Results, words: Words, picture: str) -> str:
 
 
 def label(bucket: dict[str, Any]) -> str:
-    """Return the lengths of a bucket as text."""
     return f"{bucket['low']}–{bucket['high']}" if bucket["high"] > bucket["low"] else f"{bucket['low']}"
 
 
@@ -175,7 +174,6 @@ def filled(text: str, path: Path) -> str:
 
 
 def picture_path(recipe: str) -> Path:
-    """Return the path of the chart of a recipe."""
     return ROOT / f"docs/pictures/{recipe}-by-length.svg"
 
 
@@ -197,7 +195,6 @@ def signature(known: Results) -> str:
 
 
 def point(model: str, bucket: dict[str, Any]) -> BucketScore:
-    """Return one bucket of a curve."""
     estimate = Estimate(**bucket["scores"][model]["bleu"])
     return BucketScore(bucket["low"], bucket["high"], bucket["median_length"], bucket["sentences"], estimate)
 
@@ -208,12 +205,10 @@ def documents() -> list[Path]:
 
 
 def recipes() -> list[str]:
-    """Return the names of all recipes."""
     return sorted(path.parent.name for path in HERE.glob("*/recipe.yaml"))
 
 
 def main() -> None:
-    """Update all charts and documents."""
     wanted = {picture_path(recipe): drawn for recipe in recipes() if (drawn := picture(recipe))}
     wanted |= {path: filled(path.read_text(encoding="utf-8"), path) for path in documents()}
     for path, text in wanted.items():

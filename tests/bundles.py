@@ -58,11 +58,11 @@ def tiny_bundle() -> Path:
     return make_bundle(directory / "tiny")
 
 
-class AttentionSite(NamedTuple):
-    """Where the copier stands."""
+class CopierState(NamedTuple):
+    """The source and the position of the copier."""
 
     source: Tensor  # (B, S)
-    place: Tensor  # (B,)
+    position: Tensor  # (B,)
 
     def reorder(self, index: Tensor) -> Self:
         chosen: Self = select_rows(self, index)
@@ -80,22 +80,22 @@ class Copier(Seq2Seq):
         self.vocabulary, self.output = vocabulary, nn.Identity()
         self.batches: list[tuple[int, int]] = []
 
-    def encode(self, source: Source, watch: AttentionHook | None = None) -> Memory:
+    def encode(self, source: Source, hook: AttentionHook | None = None) -> Memory:
         self.batches.append((source.values.shape[0], source.values.shape[1]))
         return Memory(source.values[..., None].float(), torch.ones(len(source.lengths), 1, 1, 1, dtype=torch.bool))
 
-    def start(self, memory: Memory) -> AttentionSite:
+    def start(self, memory: Memory) -> CopierState:
         ids = memory.values[..., 0].long()
-        return AttentionSite(ids, torch.zeros(len(ids), dtype=torch.long))
+        return CopierState(ids, torch.zeros(len(ids), dtype=torch.long))
 
     def advance(
-        self, tokens: Tensor, state: Any, watch: AttentionHook | None = None, *, need_weights: bool = False
+        self, tokens: Tensor, state: Any, hook: AttentionHook | None = None, *, need_weights: bool = False
     ) -> Advance:
-        places = (state.place[:, None] + torch.arange(tokens.shape[1])).clamp(max=state.source.shape[1] - 1)
-        wanted = state.source.gather(1, places)
+        positions = (state.position[:, None] + torch.arange(tokens.shape[1])).clamp(max=state.source.shape[1] - 1)
+        wanted = state.source.gather(1, positions)
         features = 20.0 * nn.functional.one_hot(wanted, self.vocabulary).float()
         weights = torch.zeros(len(wanted), 0, tokens.shape[1], state.source.shape[1])
-        return Advance(features, AttentionSite(state.source, state.place + tokens.shape[1]), weights)
+        return Advance(features, CopierState(state.source, state.position + tokens.shape[1]), weights)
 
 
 def copier(path: Path, **changes: Any) -> Translator:

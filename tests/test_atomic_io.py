@@ -43,40 +43,22 @@ def test_writing_where_there_is_no_directory_is_one_line(tmp_path):
         write_bytes(tmp_path / "no" / "a", b"")
 
 
-def test_a_new_directory_appears_when_it_is_full(tmp_path):
-    path = tmp_path / "a"
-    with new_directory(path) as place:
-        (place / "inner").mkdir()
-        (place / "inner" / "file").write_text("x")
+def test_a_new_directory_appears_when_it_is_complete_and_replaces_the_old_one(tmp_path):
+    path, leftover = tmp_path / "a", tmp_path / f"{TEMPORARY}a"
+    leftover.mkdir()
+    (leftover / "of a crash").touch()
+    with new_directory(path) as directory:
+        (directory / "inner").mkdir()
+        (directory / "inner" / "file").write_text("x")
         assert not path.exists()
     assert (path / "inner" / "file").read_text() == "x"
-    assert os.listdir(tmp_path) == ["a"]
-
-
-def test_a_new_directory_replaces_the_old_one_whole(tmp_path):
-    for name in ("one", "two"):
-        with new_directory(tmp_path / "a") as place:
-            (place / name).touch()
-    assert os.listdir(tmp_path / "a") == ["two"]
-
-
-def test_a_directory_that_was_never_finished_leaves_the_old_one(tmp_path):
-    with new_directory(tmp_path / "a") as place:
-        (place / "old").touch()
-    with suppress(ValueError), new_directory(tmp_path / "a") as place:
-        (place / "new").touch()
+    with new_directory(path) as directory:
+        (directory / "second").touch()
+    with suppress(ValueError), new_directory(path) as directory:
+        (directory / "never finished").touch()
         raise ValueError
-    assert os.listdir(tmp_path / "a") == ["old"]
+    assert os.listdir(path) == ["second"]
     assert os.listdir(tmp_path) == ["a"]
-
-
-def test_what_a_crash_left_behind_is_no_obstacle(tmp_path):
-    left = tmp_path / f"{TEMPORARY}a"
-    left.mkdir()
-    (left / "half").touch()
-    with new_directory(tmp_path / "a") as place:
-        (place / "whole").touch()
-    assert os.listdir(tmp_path / "a") == ["whole"]
 
 
 def test_remove_takes_what_may_not_be_there(tmp_path):
@@ -130,7 +112,7 @@ def test_a_run_resumes_after_whole_windows(tmp_path):
     assert write(tmp_path / "out.txt", {}) == 6
 
 
-def test_what_was_inputs_something_else_is_begun_anew(tmp_path):
+def test_other_inputs_start_over(tmp_path):
     with pytest.raises(CrashError):
         write(tmp_path / "out.txt", {"input": "a"}, crash_after=8)
     assert write(tmp_path / "out.txt", {"input": "b"}) == 0

@@ -18,7 +18,7 @@ from softgaze.attention import (
 )
 from softgaze.kv_cache import KVCache
 from softgaze.positions import Rotary
-from softgaze.scores import SCORES, WINDOWS, Dot, Location, Score, cosine, dot, scaled_dot, window_mask
+from softgaze.scores import SCORES, WINDOWS, Dot, Location, Score, cosine, dot, scaled_dot
 
 B, H, Q, K, D = 3, 2, 4, 5, 6
 sizes = st.integers(1, 5)
@@ -233,11 +233,6 @@ def test_a_causal_mask_shows_the_past_and_the_present(queries, earlier):
     assert mask.shape == (1, 1, queries, earlier + queries)
     assert mask[0, 0].tolist() == expected
     assert earlier or torch.equal(causal_mask(queries), mask)
-
-
-def test_a_window_reaches_to_both_sides():
-    mask = window_mask(torch.tensor([[0.0, 2.4]]), size=6, window_size=2)
-    assert mask[0, 0].int().tolist() == [[1, 1, 1, 0, 0, 0], [0, 1, 1, 1, 1, 0]]
 
 
 def window(name: str, window_size: int = 2) -> nn.Module:

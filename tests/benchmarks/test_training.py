@@ -49,11 +49,6 @@ def run(contender: str, number: int, rate: float, **more: object) -> training.An
     return {**common, "round": number, "contender": contender, "tokens_per_second": rate, **facts, **more}
 
 
-def test_contenders_take_turns():
-    order = [(turn.round, turn.contender) for turn in training.turns(["a", "b", "c"], 2)]
-    assert order == [(0, "a"), (0, "b"), (0, "c"), (1, "a"), (1, "b"), (1, "c")]
-
-
 def test_ratios_are_taken_within_rounds():
     runs = [run("softgaze", 0, 100), run("eole", 0, 50), run("softgaze", 1, 30), run("eole", 1, 10)]
     ours, theirs = summarise(runs)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from bundles import lines, tokenizer
 from softgaze.data.tokenizer import MAX_VOCABULARY, Tokenizer, normalise, suggested_size, train_tokenizer
 from softgaze.errors import DataError
-from softgaze.special_tokens import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
+from softgaze.special_tokens import BOS, EOS, PAD, UNK
 
 MARK = "\u2581"
 quick = settings(max_examples=200, deadline=None)
@@ -28,22 +28,6 @@ def there_and_back(text: str) -> str:
 @example("<0x41> \x00 \ufeff\u200b")
 def test_text_comes_back_as_it_went_in_up_to_normalisation(text):
     assert there_and_back(text) == normalise(text)
-
-
-@quick
-@given(st.text(alphabet=st.characters(exclude_categories=["Cs"]), max_size=60))
-def test_no_typed_text_becomes_a_special_token(text):
-    [ids] = tokenizer().encode([text])
-    assert not set(ids) & set(SPECIAL_TOKENS)
-    assert all(0 <= number < len(tokenizer()) for number in ids)
-
-
-@pytest.mark.parametrize("name", ["</s>", "<s>", "<unk>", "<pad>", "<0x0A>", "a </s> b", "</s></s>"])
-def test_the_names_of_special_tokens_are_ordinary_text(name):
-    [ids] = tokenizer().encode([name])
-    assert len(ids) > 1
-    assert not set(ids) & set(SPECIAL_TOKENS)
-    assert tokenizer().decode(ids) == name
 
 
 def test_a_literal_space_mark_comes_back_as_a_space():

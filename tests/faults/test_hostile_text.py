@@ -79,6 +79,7 @@ def test_no_text_becomes_a_control_token(texts):
     for each in (tokenizer(), learnt()):
         for text, ids in zip(texts, each.encode(texts), strict=True):
             assert not {PAD, BOS, EOS, UNK} & set(ids)
+            assert all(0 <= number < len(each) for number in ids)
             assert each.decode(ids) == normalise(text.replace("▁", " ")) or "▁" in text
 
 

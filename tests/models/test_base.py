@@ -5,8 +5,8 @@ from torch.nn import functional
 import checks
 from checks import RAGGED, SMALL, TEXT, VOCABULARY
 from softgaze import attention
-from softgaze.models import MODELS, Memory, Source
-from softgaze.models.base import SingleSiteHook, select_rows
+from softgaze.models import MODELS, Source
+from softgaze.models.base import SingleSiteHook
 from softgaze.special_tokens import PAD
 
 
@@ -23,17 +23,6 @@ def test_a_source_is_padded_to_its_longest_sentence():
     values, lengths = Source.of([[5, 6, 7], [8]])
     assert values.tolist() == [[5, 6, 7], [8, PAD, PAD]]
     assert lengths.tolist() == [3, 1]
-
-
-@pytest.mark.parametrize("index", [[1, 0], [0, 0, 0], [1], []])
-def test_choose_picks_rows_at_every_depth_and_keeps_the_types(index):
-    rows = torch.tensor(index, dtype=torch.long)
-    tree = (Memory(torch.randn(2, 3, 4), torch.ones(2, 1, 1, 3, dtype=torch.bool), (torch.randn(2, 4),)), ())
-    (memory, nothing) = select_rows(tree, rows)
-    assert isinstance(memory, Memory)
-    assert nothing == ()
-    assert torch.equal(memory.values, tree[0].values[rows])
-    assert torch.equal(memory.extra[0], tree[0].extra[0][rows])
 
 
 @pytest.mark.parametrize(("arch", "attentions"), [("rnn-luong", 1), ("conv", 2), ("transformer", 2 + 2 + 2)])

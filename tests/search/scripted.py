@@ -45,7 +45,7 @@ class Script(Seq2Seq):
         self.follow, self.output = follow, nn.Identity()
         self.rows: list[int] = []
 
-    def encode(self, source: Source, watch: AttentionHook | None = None) -> Memory:
+    def encode(self, source: Source, hook: AttentionHook | None = None) -> Memory:
         check_source(source, 1000)
         return Memory(source.values, padding_mask(source.lengths, source.values.shape[1]), (source.lengths,))
 
@@ -53,7 +53,7 @@ class Script(Seq2Seq):
         return ScriptState(memory, memory.values[:, :0])
 
     def advance(
-        self, tokens: Tensor, state: Any, watch: AttentionHook | None = None, *, need_weights: bool = False
+        self, tokens: Tensor, state: Any, hook: AttentionHook | None = None, *, need_weights: bool = False
     ) -> Advance:
         self.rows.append(len(tokens))
         state = state._replace(prefix=torch.cat([state.prefix, tokens], 1))

@@ -8,8 +8,7 @@ import pytest
 
 from softgaze.errors import DataError
 from tools.phrasebook import LIMIT, LONG, LONGEST, SPLITS, Sentence, generate, generate_with_lengths, words
-from tools.phrasebook.aligned_words import Phrase, Word, bare, comma, link_articles
-from tools.phrasebook.alignment import Link, links
+from tools.phrasebook.alignment import Link
 from tools.phrasebook.english import article, plural, third_person
 from tools.phrasebook.held_out import SPARSE, fits_split, split_of
 from tools.phrasebook.korean import final
@@ -131,18 +130,6 @@ FUNCTION_WORDS = {
 }
 
 
-def test_words_that_share_an_idea_are_linked():
-    english = [Word("the", (), (1,)), Word("dog", (1,)), Word("runs", (2,))]
-    korean = [Word("개는", (1,)), Word("달려요", (2,), (1,))]
-    assert links(english, korean) == (
-        Link(0, 0, False),
-        Link(0, 1, False),
-        Link(1, 0, True),
-        Link(1, 1, False),
-        Link(2, 1, True),
-    )
-
-
 def test_links_are_in_range_and_cover(everything):
     for sentence in everything:
         english, korean = sentence.source.split(), sentence.target.split()
@@ -171,17 +158,6 @@ def test_a_known_sentence_is_aligned_as_by_hand(book):
         for source, target in (("yesterday", "어제"), ("tomorrow", "내일"), ("my", "제")):
             if target in korean:
                 assert links.get((source, target)) or links.get((source.title(), target)), sentence
-
-
-HOUSE = Phrase([Word("house", (7,))], [Word("집", (7,))])
-
-
-def test_articles_and_prepositions_may_mean_the_last_korean_word():
-    assert link_articles(bare("the"), HOUSE) == Phrase([Word("the", (), (7,)), *HOUSE.english], HOUSE.korean)
-    placed = HOUSE.with_particle("in").after("next to")
-    assert placed.korean == [Word("집에서", (7,))]
-    assert placed.english == [Word("next", (), (7,)), Word("to", (), (7,)), *HOUSE.english]
-    assert [word.text for word in comma([Word("it"), Word("rains")])] == ["it", "rains,"]
 
 
 def test_particles_fit_the_last_sound(everything):

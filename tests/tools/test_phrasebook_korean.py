@@ -4,7 +4,6 @@ import pytest
 
 from tools.phrasebook.korean import Predicate, Syllable, attach, conjugate, final
 from tools.phrasebook.lexicon.adjectives import QUALITIES, SITUATIONS, STATES, TRAITS
-from tools.phrasebook.lexicon.types import Adjective, Noun, Verb, adjective, nouns, predicate_of, verb
 from tools.phrasebook.lexicon.verbs import DATIVE, GENERIC, INTRANSITIVE, MOTION, SIT, STATIC, TRANSITIVE
 
 # dictionary form, irregular class, then present, past, future, and the form before a noun (있는, 큰; for verbs 먹은)
@@ -187,25 +186,6 @@ def test_a_predicate_needs_a_dictionary_form_and_a_known_class():
 
 LEXICON_VERBS = (*TRANSITIVE, *GENERIC, *DATIVE, *INTRANSITIVE, *STATIC, *MOTION, *SIT)
 LEXICON_ADJECTIVES = (*TRAITS, *STATES, *QUALITIES, *SITUATIONS)
-
-
-def test_rows_are_read_as_they_are_written():
-    assert nouns("food fruit", "count", "apple, 사과, 개, red", "pizza, 피자") == (
-        Noun("apple", "사과", ("food", "fruit", "red"), "count", "개"),
-        Noun("pizza", "피자", ("food", "fruit"), "count", ""),
-    )
-    assert verb("hear", "heard", "듣다 ㄷ", "tune news") == Verb(
-        "hear", "heard", "듣다", "ㄷ", ("tune", "news"), (), ()
-    )
-    assert verb("dance", "danced", "춤을 추다", "", "home") == Verb(
-        "dance", "danced", "춤을 추다", "", (), ("home",), ()
-    )
-    assert adjective("tall", "키가 크다 으", "person") == Adjective("tall", "키가 크다", "으", ("person",))
-
-
-def test_only_an_adjective_has_the_predicate_of_one():
-    assert predicate_of(adjective("small", "작다", "")) == Predicate("작", adjective=True)
-    assert predicate_of(verb("study", "studied", "공부|하다")) == Predicate("하", prefix="공부")
 
 
 @pytest.mark.parametrize("row", [*LEXICON_VERBS, *LEXICON_ADJECTIVES], ids=lambda row: f"{row.english}-{row.korean}")

@@ -15,17 +15,8 @@ from softgaze.data.quality.misalignment import (
     Shift,
     WordVectors,
     find_shifts,
-    overlap,
 )
 from softgaze.data.quality.rules import measure
-
-
-@pytest.mark.parametrize(("rows", "others"), [(0, 3), (3, 0), (3, 7), (7, 3), (7, 7)])
-def test_partners_stand_the_same_distance_apart(rows, others):
-    for shift in range(-8, 9):
-        here, there = overlap(rows, others, shift)
-        partners = list(zip(range(rows)[here], range(others)[there], strict=True))
-        assert partners == [(row, row + shift) for row in range(rows) if 0 <= row + shift < others]
 
 
 def test_a_line_is_more_like_its_translation_than_like_its_neighbours():
