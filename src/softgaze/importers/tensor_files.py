@@ -1,10 +1,10 @@
 """Tensors of safetensors and PyTorch files, read one at a time. Nothing in a file is executed."""
 
-import pickle
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
+from pickle import UnpicklingError
 from typing import Any
 
 import torch
@@ -97,8 +97,8 @@ def shards(index: Path) -> list[Path]:
 def load_pickle(path: Path) -> dict[str, Tensor]:
     """Load the tensors of a PyTorch file; a file with any other object is rejected before that is created."""
     try:
-        loaded: Any = torch.load(path, map_location="cpu", weights_only=True, mmap=is_zip(path))
-    except pickle.UnpicklingError as error:
+        loaded: Any = torch.load(path, map_location="cpu", mmap=is_zip(path), weights_only=True)
+    except UnpicklingError as error:
         raise DataError(
             f"{path}: contains objects other than tensors, so it is not loaded; convert it to safetensors"
         ) from error
