@@ -29,6 +29,7 @@ MANIFEST, CONFIG, WEIGHTS, DETECTOR = "manifest.json", "config.yaml", "model.saf
 JOINT, SOURCE, TARGET = "tokenizer.model", Tokenizer.file, "tokenizer.target.model"
 PROCESSOR = FileProcessor.file  # instead of SOURCE, for sources that are not text
 VOCABULARY = "vocabulary.json"  # of an imported model: pieces in row order, languages
+SOURCE_EOS = "source_eos"  # key in it: false if the model reads no EOS after the source
 NEXT_MANIFEST = f"{TEMPORARY}next-{MANIFEST}"  # while a bundle is replaced
 HELD_OUT = PurePosixPath("encoded/dev.json")  # held-out pairs, in the directory of a training run
 
@@ -88,6 +89,8 @@ def _vocabulary_json(source: ImportedTokenizer, target: ImportedTokenizer, langu
     record: dict[str, Any] = {"special": sorted(source.special | target.special), "source": source.vocabulary}
     if target.vocabulary != source.vocabulary:
         record["target"] = target.vocabulary
+    if source.frame == ((), ()):
+        record[SOURCE_EOS] = False
     if languages is not None:
         record["languages"] = asdict(languages)
     return json.dumps(record, ensure_ascii=False, indent=0) + "\n"
@@ -111,6 +114,8 @@ def _load_imported(directory: Path) -> Tokenizers:
                 for name, own in zip((SOURCE, TARGET), pieces, strict=True)
             )
             tokenizers = Tokenizers(source, target)
+        if record.get(SOURCE_EOS) is False:
+            cast(ImportedTokenizer, tokenizers.source).frame = (), ()
         return tokenizers if "languages" not in record else _multilingual(tokenizers, record["languages"])
     except (AttributeError, KeyError, OSError, RecursionError, RuntimeError, TypeError, ValueError) as error:
         raise DataError(f"{path}: is not the vocabulary of an imported model: {error}") from error

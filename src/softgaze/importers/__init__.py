@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softgaze.errors import DataError, UsageError, absent, pick
+from softgaze.importers.recognise import is_ctranslate2, is_marian, is_pickle
 
 if TYPE_CHECKING:
     from softgaze.importers.base import ImportedModel
@@ -26,7 +27,12 @@ class Format(NamedTuple):
     recognise: Callable[[Path], bool]
 
 
-FORMATS = (Format("Hugging Face", "softgaze.importers.huggingface", lambda path: (path / "config.json").is_file()),)
+FORMATS = (  # in this order: some directories of CTranslate2 have a config.json, too
+    Format("CTranslate2 or Argos", "softgaze.importers.ctranslate2", is_ctranslate2),
+    Format("Hugging Face", "softgaze.importers.huggingface", lambda path: (path / "config.json").is_file()),
+    Format("Marian", "softgaze.importers.marian", is_marian),
+    Format("fairseq or OpenNMT-py", "softgaze.importers.recognise", is_pickle),
+)
 DTYPES = ("float32", "float16", "bfloat16")
 
 
