@@ -70,7 +70,6 @@ def comparable(record):
                 model[turn].pop(name, None)
         for each in model["learning"]:
             each.pop("minutes")
-    record.pop("conclusions")
     return {**record, "reported_on": None}
 
 

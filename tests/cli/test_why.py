@@ -29,7 +29,6 @@ def test_layers_on_the_screen_and_in_every_kind_of_file(directory):
     assert (directory / "layers.txt").read_text(encoding="utf-8") == result.stdout
     record = json.loads((directory / "layers.json").read_text(encoding="utf-8"))
     assert record["lengths"] == [16, 32]
-    assert all(line.split(" — ")[0] in " ".join(result.stdout.split()) for line in record["differences"])
     assert ElementTree.parse(directory / "layers.svg").getroot().tag.endswith("svg")
     assert result.stderr.count("wrote ") == 3
 

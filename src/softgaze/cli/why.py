@@ -69,14 +69,14 @@ def why(
 
 def measure_layers(lengths: list[int] | None, widths: list[int] | None, outputs: Sequence[Path], as_json: bool) -> None:
     """Print and write the complexity study of layer types."""
-    from softgaze.evaluation.complexity.report import study_chart, study_crossings, study_differences, study_text
+    from softgaze.evaluation.complexity.report import study_chart, study_crossings, study_text
     from softgaze.evaluation.complexity.study import LENGTHS, ROUNDS, WIDTHS, check_sizes, run_study, study_steps
 
     sizes = lengths or LENGTHS, widths or WIDTHS
     check_sizes(*sizes)
     with progress(study_steps(*sizes, ROUNDS), "steps") as advance:
         result = run_study(*sizes, ROUNDS, lambda: advance(1))
-    record = {**result.to_dict(), "differences": study_differences(result), "crossings": study_crossings(result)}
+    record = {**result.to_dict(), "crossings": study_crossings(result)}
     write_results(record, study_text(result), lambda: study_chart(result), outputs, as_json)
 
 

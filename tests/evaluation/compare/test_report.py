@@ -26,18 +26,15 @@ from softgaze.evaluation.compare.jobs import (
     write_record,
 )
 from softgaze.evaluation.compare.report import (
-    BEYOND_NOTE,
-    HELD_OUT_NOTE,
     conditions,
     cost_table,
     learning_chart,
     length_tables,
-    lengths_note,
     pair_table,
     score_table,
     write_report,
 )
-from softgaze.evaluation.compare.results import collect_results, holm
+from softgaze.evaluation.compare.results import collect_results, holm, list_warnings
 from softgaze.evaluation.ngram_stats import TITLES
 from softgaze.metrics import score
 from softgaze.translator import load
@@ -123,8 +120,6 @@ def test_markdown_has_the_same_cells_and_all_translations(plan, record):
             assert "| " + " | ".join(row) + " |" in text.replace("\\", "")
     for each in record["sentences"]["shown"]:
         assert each["source"] in text
-    for line in record["conclusions"]:
-        assert line in text
     for name in re.findall(r"!\[[^]]*\]\(([^)]*)\)", text):
         assert (plan.out / name).read_text().startswith("<svg")
 
@@ -238,14 +233,29 @@ def test_the_built_in_text_reports_how_rare_each_length_is(plan, record):
     built_in = collect_results(replace(plan, built_in=True))
     trained = built_in["text"]["trained_lengths"]
     assert sum(part["pairs"] for part in trained) == plan.corpus.count()
-    *others, rarity = built_in["conclusions"]
-    assert others == record["conclusions"]
-    for part in trained:
-        count = f"{part['pairs']:,} of {part['low']}–{part['high']} words"
-        assert (count in rarity) == (part["pairs"] > 0)
-    assert rarity in lengths_note(built_in)
-    assert HELD_OUT_NOTE in lengths_note(built_in)
-    assert lengths_note(record) == BEYOND_NOTE
+    rows = [row for table in length_tables(built_in, ("bleu",)) for row in table.rows if row[0] == "training pairs"]
+    assert [cell for row in rows for cell in row[1:]] == [f"{part['pairs']:,}" for part in trained]
+    assert not any(row[0] == "training pairs" for table in length_tables(record) for row in table.rows)
+
+
+@pytest.mark.parametrize(("low", "high", "mark"), [(1, 2, "↓"), (1, 10, ""), (14, 20, ""), (16, 20, "↑")])
+def test_a_change_beyond_the_trained_lengths_is_marked_where_the_intervals_do_not_overlap(record, low, high, mark):
+    other = deepcopy(record)
+    model = other["models"][0]
+    model["by_length"]["bleu"][-1]["estimate"] = {"score": 12, "low": 10, "high": 15}
+    model["beyond"]["bleu"][0]["estimate"] = {"score": low, "low": low, "high": high}
+    table = next(table for table in length_tables(other, ("bleu",)) if "beyond" in table.title)
+    assert table.rows[1][1].partition(")")[2].strip() == mark
+
+
+def test_models_beyond_the_budget_and_scores_too_low_to_compare_are_reported(record):
+    other = deepcopy(record)
+    other["models"][0]["training"]["step"] = 12
+    assert [warning for warning in list_warnings(other) if other["models"][0]["name"] in warning]
+    for model, score in zip(other["models"], (0.5, 0.9, 0.2), strict=True):
+        model["scores"]["bleu"]["score"] = score
+    assert "0.9" in list_warnings(other)[-1]
+    assert len(list_warnings(other)) == 2
 
 
 def test_sentences_are_signed_as_they_are_scored(record):

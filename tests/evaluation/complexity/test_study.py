@@ -10,13 +10,7 @@ from hypothesis import strategies as st
 
 from softgaze.errors import UsageError
 from softgaze.evaluation.complexity.layers import LAYERS, LocalAttentionLayer, RecurrentLayer, SelfAttentionLayer
-from softgaze.evaluation.complexity.report import (
-    study_chart,
-    study_crossings,
-    study_differences,
-    study_text,
-    timing_warning,
-)
+from softgaze.evaluation.complexity.report import study_chart, study_crossings, study_text, timing_warning
 from softgaze.evaluation.complexity.study import (
     QUANTITIES,
     Measurement,
@@ -90,27 +84,28 @@ def ideal(times=lambda kind, n, d: kind.theory.operations.value(n, d)):
     return Study(tuple(points), (64, 128, 256), (8, 16), 3)
 
 
-def test_where_all_is_as_theory_has_it_nothing_differs():
-    assert study_differences(ideal()) == []
-    assert "differences" not in study_text(ideal())
+def differing(study):
+    return {(growth.layer, growth.quantity.key, growth.variable) for growth in study.growths() if growth.differs}
 
 
-def test_a_planted_difference_is_told_with_its_exponent():
-    found = study_differences(
-        ideal(lambda kind, n, d: n**1.5 if kind is RecurrentLayer else kind.theory.operations.value(n, d))
-    )
-    assert len(found) == 2
-    assert found[0].startswith("recurrence, time: n^1.50, theory n^1.00")
-    assert found[1].startswith("recurrence, time: d^0.00, theory d^2.00")
+def test_a_study_that_follows_the_theory_has_no_differences():
+    assert differing(ideal()) == set()
 
 
-def test_times_that_theory_had_in_some_round_do_not_differ_from_it():
+def test_a_planted_difference_is_found_with_its_exponent():
+    study = ideal(lambda kind, n, d: n**1.5 if kind is RecurrentLayer else kind.theory.operations.value(n, d))
+    assert differing(study) == {(RecurrentLayer, "seconds", variable) for variable in "nd"}
+    fitted = {growth.variable: growth.exponent for growth in study.growths() if growth.differs}
+    assert fitted == pytest.approx({"n": 1.5, "d": 0.0})
+
+
+def test_times_that_follow_the_theory_in_one_round_do_not_differ():
     base = ideal()
     points = tuple(
         replace(point, times=(point.seconds, point.seconds * point.length, point.seconds * point.length))
         for point in base.measurements
     )
-    assert study_differences(replace(base, measurements=points)) == []
+    assert differing(replace(base, measurements=points)) == set()
 
 
 def test_a_busy_machine_is_told_and_a_quiet_one_is_not():
@@ -120,43 +115,18 @@ def test_a_busy_machine_is_told_and_a_quiet_one_is_not():
     assert "4.0 times as long" in study_text(replace(base, measurements=busy))
 
 
-def test_the_real_layers_differ_from_theory_where_the_paper_leaves_something_out(small):
-    """The paper counts no products with learned matrices; at lengths near the width they are most of all."""
-    told = [line for line in study_differences(small) if ", operations: " in line]
-    for kind in (SelfAttentionLayer, LocalAttentionLayer):
-        assert any(line.startswith(f"{kind.name}, operations: d^") for line in told)
-    assert not any(line.startswith("recurrence") for line in told)
-    assert all("products with learned matrices" in line for line in told)
+def test_attention_differs_from_the_theory_by_its_products_with_learned_matrices(small):
+    """The paper does not count them; at lengths near the width they are most of the operations."""
+    layers = {layer for layer, quantity, variable in differing(small) if (quantity, variable) == ("operations", "d")}
+    assert layers == {SelfAttentionLayer, LocalAttentionLayer}
+    assert "products with learned matrices" in study_text(small)
 
 
 def test_self_attention_and_recurrence_cross_where_length_is_width(small):
     """8·n·d² + 4·n²·d = 12·n·d² at n = d: the paper's "n smaller than d", from counts."""
-    found = run_study((8, 16, 32), (16, 32), rounds=1)
-    assert "up to n ≈ 16 (d = 16)" in study_crossings(found)[0]
-    assert "at no measured length" in study_crossings(small)[0]  # 16 and more, at d = 8
-
-
-def timed(attention, recurrence):
-    """Return the conclusion about the time of both layers at lengths 64, 128 and 256."""
-    times = {SelfAttentionLayer: attention, RecurrentLayer: recurrence}
-    taken = ideal(lambda kind, n, d: times[kind][(64, 128, 256).index(n)] if kind in times else 1)
-    return study_crossings(taken)[1]
-
-
-@pytest.mark.parametrize(
-    ("attention", "recurrence", "expected"),
-    [
-        ((0.7, 0.7, 0.8), (0.6, 1.0, 8.1), "only at n = 128, 256 (d = 8)"),
-        ((1, 3, 1), (2, 2, 2), "only at n = 64, 256 (d = 8)"),
-        ((3, 1, 3), (2, 2, 2), "only at n = 128 (d = 8)"),
-        ((1, 1, 1), (2, 2, 2), "at every measured length (d = 8)"),
-        ((3, 3, 3), (2, 2, 2), "at no measured length (d = 8)"),
-        ((2, 2, 2), (2, 2, 2), "at no measured length (d = 8)"),
-        ((1, 1, 4), (2, 2, 2), "up to n ≈ 181 (d = 8)"),
-    ],
-)
-def test_lengths_are_named_at_which_attention_takes_less(attention, recurrence, expected):
-    assert timed(attention, recurrence).endswith(expected)
+    crossing = run_study((8, 16, 32), (16, 32), rounds=1)
+    assert study_crossings(crossing)["operations"] == pytest.approx(16)
+    assert study_crossings(small)["operations"] is None  # lengths of 16 and more, at d = 8
 
 
 def test_the_text_has_every_number(small):

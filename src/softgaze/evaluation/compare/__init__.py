@@ -3,6 +3,5 @@
 experiment     which models, on which text, for how long
 jobs           train and translate with each model in its own process; finished jobs are not repeated
 results        all measurements as one record: report.json
-conclusions    sentences that follow from the record
 report         charts, tables, Markdown and an HTML page
 """

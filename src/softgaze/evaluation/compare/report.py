@@ -5,9 +5,8 @@ from collections.abc import Callable, Sequence
 
 from softgaze.atomic_io import write_text
 from softgaze.evaluation.by_length import BucketScore, LengthCurve, length_chart, range_label
-from softgaze.evaluation.compare.conclusions import SIGNIFICANCE, Record, bleu, estimate_cell, length_distribution
 from softgaze.evaluation.compare.experiment import Experiment
-from softgaze.evaluation.compare.results import collect_results
+from softgaze.evaluation.compare.results import Record, collect_results
 from softgaze.evaluation.ngram_stats import TITLES
 from softgaze.evaluation.report import p_cell
 from softgaze.evaluation.significance import Estimate
@@ -24,6 +23,7 @@ TITLE = "The same text, the same budget"
 CHARTS = {"lengths": "Quality by length", "learning": "Learning curves"}
 LEARNING_TITLES = {"bleu": "BLEU on held-out text", "loss": "loss per token on held-out text"}
 NONE = "—"
+SIGNIFICANCE = 0.05
 LONG_SENTENCE = 10  # source words; a longer one gets more room for its map
 NO_ATTENTION = "No attention: this model encodes the whole sentence as one vector, so there is no map."
 MAPS_NOTE = (
@@ -36,11 +36,12 @@ BEYOND_NOTE = (
     "ones, since longer sentences are rarer in training. Beyond them (right, dashed, shaded) it shows whether the "
     "model extrapolates to lengths it was not trained on."
 )
+CHANGE_NOTE = "↓ and ↑: the confidence interval lies below or above that of the longest trained lengths."
 HELD_OUT_NOTE = "All test sentences contain a combination of words that was held out of training."
 
 
 def write_report(experiment: Experiment) -> list[str]:
-    """Write all files; return the conclusions and the paths of the report."""
+    """Write all files; return the warnings, the main tables and the paths of the report."""
     record = collect_results(experiment)
     for name, svg in comparison_charts(record, with_signatures=True).items():
         write_text(experiment.report(f"{name}.svg"), f"{svg}\n")
@@ -54,7 +55,9 @@ def write_report(experiment: Experiment) -> list[str]:
         for sentence in record["sentences"]["shown"]
     ]
     write_text(experiment.report("html"), comparison_page(record, maps))
-    return [*record["conclusions"], *(str(experiment.report(ending)) for ending in ("html", "md", "json"))]
+    tables = (score_table(record), *length_tables(record, metrics=("bleu",)), cost_table(record))
+    paths = (str(experiment.report(ending)) for ending in ("html", "md", "json"))
+    return [*record["warnings"], *(f"{table.text()}\n" for table in tables), *paths]
 
 
 # --- charts -----------------------------------------------------------------------------------------------------
@@ -112,7 +115,7 @@ def learning_chart(models: Sequence[Record], signature: str = "") -> str:
 
 def score_table(record: Record) -> Table:
     """Scores of each model, and its difference from the best one."""
-    best = max(record["models"], key=bleu)["name"]
+    best = max(record["models"], key=lambda model: float(model["scores"]["bleu"]["score"]))["name"]
 
     def cells(model: Record) -> list[str]:
         scores = [estimate_cell(model["scores"][metric]) for metric in TITLES]
@@ -129,6 +132,11 @@ def score_table(record: Record) -> Table:
     )
     rows = [(model["name"], *cells(model)) for model in record["models"]]
     return Table("Scores", ("model", *TITLES.values(), "BLEU minus the best", "p"), rows, note)
+
+
+def estimate_cell(score: Record) -> str:
+    """Return `31.2 (29.0–33.5)`."""
+    return f"{score['score']:.1f} ({score['low']:.1f}–{score['high']:.1f})"
 
 
 def pair_table(record: Record) -> Table:
@@ -197,18 +205,31 @@ def cost_table(record: Record) -> Table:
     return Table("Size, speed and memory", header, rows, " ".join(filter(None, sentences)))
 
 
-def length_tables(record: Record) -> list[Table]:
+def length_tables(record: Record, metrics: Sequence[str] = tuple(TITLES)) -> list[Table]:
     """A table per metric: models down, lengths across; those beyond the trained lengths apart."""
+    trained = {(part["low"], part["high"]): part["pairs"] for part in record["text"].get("trained_lengths", ())}
     tables = []
-    for part, title in (("by_length", "by length"), ("beyond", "beyond the trained lengths")):
-        for metric, metric_title in TITLES.items() if record["models"][0][part] else ():
+    for part, title, note in (("by_length", "by length", ""), ("beyond", "beyond the trained lengths", CHANGE_NOTE)):
+        for metric in metrics if record["models"][0][part] else ():
             points = record["models"][0][part][metric]
-            header = ["words of the source", *(range_label(point["low"], point["high"]) for point in points)]
+            ranges = [(point["low"], point["high"]) for point in points]
+            header = ["words of the source", *(range_label(*edges) for edges in ranges)]
             rows = [["sentences", *(f"{point['sentences']:,}" for point in points)]]
+            if trained:
+                rows.append(["training pairs", *(f"{trained[edges]:,}" for edges in ranges)])
             for model in record["models"]:
-                rows.append([model["name"], *(estimate_cell(point["estimate"]) for point in model[part][metric])])
-            tables.append(Table(f"{metric_title} {title}", header, rows))
+                longest_trained = model["by_length"][metric][-1]["estimate"]
+                estimates = [point["estimate"] for point in model[part][metric]]
+                marks = [_change(longest_trained, estimate) if note else "" for estimate in estimates]
+                cells = (estimate_cell(estimate) + mark for estimate, mark in zip(estimates, marks, strict=True))
+                rows.append([model["name"], *cells])
+            tables.append(Table(f"{TITLES[metric]} {title}", header, rows, note))
     return tables
+
+
+def _change(before: Record, after: Record) -> str:
+    """Mark a confidence interval that lies below or above another one."""
+    return " ↓" if after["high"] < before["low"] else " ↑" if after["low"] > before["high"] else ""
 
 
 def conditions(record: Record) -> list[tuple[str, str]]:
@@ -269,9 +290,9 @@ def _software(environment: Record) -> str:
 
 
 def comparison_markdown(record: Record) -> str:
-    """Return the conclusions, tables and translations; the charts are files in the same directory."""
+    """Return the warnings, tables and translations; the charts are files in the same directory."""
     shown = record["sentences"]["shown"]
-    blocks = [f"# {TITLE}", "\n".join(f"- {sentence}" for sentence in record["conclusions"])]
+    blocks = [f"# {TITLE}", "\n".join(f"- {warning}" for warning in record["warnings"])]
     tables = [score_table(record), *([pair_table(record)] if len(record["models"]) > 2 else []), cost_table(record)]
     blocks += [table.markdown() for table in tables]
     for name, title in CHARTS.items():
@@ -295,6 +316,7 @@ def comparison_page(record: Record, maps: Sequence[Sequence[Attention | None]]) 
     names = [model["name"] for model in record["models"]]
     charts = comparison_charts(record)
     source, target = record["text"]["languages"]
+    warnings = "".join(f"<li>{escape(warning)}</li>" for warning in record["warnings"])
     lead = f"{len(names)} models, {source} → {target}, {budget_text(record)} each"
 
     def row_name(name: str) -> str:
@@ -305,15 +327,17 @@ def comparison_page(record: Record, maps: Sequence[Sequence[Attention | None]]) 
         figure = f'<figure class="chart"><div class="scroll">{charts[name]}</div>{caption}</figure>'
         return f"<h2>{escape(CHARTS[name])}</h2>\n{figure}"
 
+    notes = [BEYOND_NOTE] if record["models"][0]["beyond"] else []
+    lengths_note = " ".join([*notes, HELD_OUT_NOTE] if record["text"]["built_in"] else notes)
     shown = record["sentences"]["shown"]
     sentences_note = f"{len(shown)} sentences, {record['sentences']['rule']}. {MAPS_NOTE}"
     facts = "".join(f"<dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in conditions(record))
     parts = [
         f'<h1>{escape(TITLE)}</h1>\n<p class="faint">{escape(lead)}</p>',
-        f'<ul class="findings">{"".join(f"<li>{escape(line)}</li>" for line in record["conclusions"])}</ul>',
+        f'<ul class="findings">{warnings}</ul>' if warnings else "",
         score_table(record).html(row_name=row_name),
         pair_table(record).html(folded=True, row_name=row_name) if len(names) > 2 else "",
-        chart("lengths", lengths_note(record)),
+        chart("lengths", lengths_note),
         *(table.html(folded=True, row_name=row_name) for table in length_tables(record)),
         cost_table(record).html(row_name=row_name),
         chart("learning", "Minutes of training, validations included."),
@@ -322,14 +346,6 @@ def comparison_page(record: Record, maps: Sequence[Sequence[Attention | None]]) 
         f'<h2>Conditions</h2>\n<dl class="facts">{facts}</dl>',
     ]
     return document(f"{TITLE}: {lead}", "\n".join(filter(None, parts)), styles=("evaluation.css", "compare.css"))
-
-
-def lengths_note(record: Record) -> str:
-    """Explain the chart of quality by length, where it goes beyond the trained lengths."""
-    if not record["models"][0]["beyond"]:
-        return ""
-    trained = record["text"].get("trained_lengths")
-    return " ".join([BEYOND_NOTE, length_distribution(trained), HELD_OUT_NOTE]) if trained else BEYOND_NOTE
 
 
 def _legend_marker(style: int) -> str:

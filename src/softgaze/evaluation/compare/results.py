@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from itertools import combinations
+from typing import Any
 
 from softgaze.bundle import Bundle
 from softgaze.data.corpus import Pair, read_pairs
 from softgaze.evaluation.by_length import Bucket, length_curve, make_buckets, source_lengths
-from softgaze.evaluation.compare.conclusions import Record, draw_conclusions
 from softgaze.evaluation.compare.experiment import FAILED, Experiment, trained_lengths
 from softgaze.evaluation.compare.jobs import (
     SELECTION_RULE,
@@ -28,6 +28,9 @@ from softgaze.training.callbacks import read_metrics
 from softgaze.training.preprocess import FACTS
 
 OPTIONAL = ("device_memory", "measured_on")  # missing in records of older versions
+MIN_BLEU = 1.0  # of the best model
+
+Record = dict[str, Any]
 
 
 @dataclass(frozen=True)
@@ -162,7 +165,25 @@ def collect_results(experiment: Experiment) -> Record:
     if experiment.built_in:
         buckets = [point for part in ("by_length", "beyond") for point in record["models"][0][part]["bleu"]]
         record["text"]["trained_lengths"] = trained_lengths(experiment, buckets)
-    return record | {"conclusions": draw_conclusions(record)}
+    return record | {"warnings": list_warnings(record)}
+
+
+def list_warnings(record: Record) -> list[str]:
+    """Report failed jobs, models trained beyond the budget, and scores that are too low to compare."""
+    budget = record["budget"].get("steps", math.inf)
+    best = max(model["scores"]["bleu"]["score"] for model in record["models"])
+    warnings = [
+        f"{failure['name']} is not compared: its {failure['job']} job failed (exit code {failure['exit_code']})."
+        for failure in record["failed"]
+    ]
+    warnings += [
+        f"{model['name']} was trained for {model['training']['step']:,} updates; the budget is {budget:,}."
+        for model in record["models"]
+        if model["training"]["step"] > budget
+    ]
+    if best < MIN_BLEU:
+        warnings.append(f"The highest BLEU is {best:.1f}, too low to compare models; increase the budget.")
+    return warnings
 
 
 def compare_pairs(models: Sequence[ModelResult]) -> list[Record]:

@@ -3,5 +3,5 @@
 layers        one layer of each type, its theoretical complexity, and the measurements of one layer
 study         the measurements over lengths and widths, with fitted exponents
 dependence    how strongly the output of trained models depends on source words, by distance
-report        tables, sentences and charts
+report        tables and charts
 """

@@ -1,4 +1,4 @@
-"""Tables, sentences and charts of the complexity study and of the dependence of trained models."""
+"""Tables and charts of the complexity study and of the dependence of trained models."""
 
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
@@ -8,7 +8,7 @@ from textwrap import wrap
 from softgaze.evaluation.by_length import range_label
 from softgaze.evaluation.complexity.dependence import MEASURES, Dependence
 from softgaze.evaluation.complexity.layers import HEADS, KERNEL, WINDOW, Layer, RecurrentLayer, SelfAttentionLayer
-from softgaze.evaluation.complexity.study import QUANTITIES, Growth, Quantity, Study, find_crossing, fit_exponent
+from softgaze.evaluation.complexity.study import QUANTITIES, Quantity, Study, find_crossing
 from softgaze.evaluation.significance import Estimate
 from softgaze.evaluation.tables import Table
 from softgaze.explain.render.charts import Axis, ChartPoint, Panel, Series, line_chart, short_number
@@ -18,7 +18,6 @@ DIFFERS = "≠"
 TEXT_WIDTH = 110  # of sentences
 MAX_NAME = 30  # em of a model's name
 PLOT_WIDTH, PLOT_HEIGHT = 300, 200
-FLOAT_BYTES = 4
 MAX_TIMING_SPREAD = 1.5  # slowest over fastest round that is normal
 FAR, RELATIVE = "far ÷ near", "÷ first model"
 DEPENDENCE_NOTES = {
@@ -35,74 +34,22 @@ RELATIVE_NOTE = (
 )
 
 
-# --- sentences about the study ----------------------------------------------------------------------------------
+# --- the study --------------------------------------------------------------------------------------------------
 
 
-def study_differences(study: Study) -> list[str]:
-    """Return a sentence for each exponent that differs from the theory."""
-    sentences = []
-    for growth in study.growths():
-        if growth.differs:
-            title = f"{growth.layer.name}, {growth.quantity.name}"
-            fitted, theory = (f"{growth.variable}^{value + 0.0:.2f}" for value in (growth.exponent, growth.theory))
-            sentences.append(f"{title}: {fitted}, theory {theory}; {_reason(study, growth)}")
-    return sentences
-
-
-def _reason(study: Study, growth: Growth) -> str:
-    """Give the numbers that explain a difference from the theory."""
-    variable, quantity = growth.variable, growth.quantity
-    measurements = study.along(growth.layer, variable)
-    sizes = [measured.size(variable) for measured in measurements]
-    first, last = measurements[0], measurements[-1]
-    if quantity.key == "operations":
-        shares = []
-        for name, flops in last.flops.items():
-            exponent = fit_exponent(sizes, [measured.flops[name] for measured in measurements])
-            shares.append(f"{100 * flops / last.operations:.0f} % are {name} ({variable}^{exponent:.2f})")
-        return f"at {variable} = {sizes[-1]:,}, " + " and ".join(shares)
-    if quantity.key == "seconds":
-        exponent = fit_exponent(sizes, [measured.operations for measured in measurements])
-        speeds = (
-            f"{1e9 * measured.seconds / measured.operations:.3g} ms at {variable} = {measured.size(variable):,}"
-            for measured in (first, last)
+def study_crossings(study: Study) -> dict[str, float | None]:
+    """Return the length from which self-attention costs more than recurrence, in operations and in seconds."""
+    return {
+        quantity.key: find_crossing(
+            study.lengths,
+            *(
+                [quantity.value(measured) for measured in study.along(layer, "n")]
+                for layer in (SelfAttentionLayer, RecurrentLayer)
+            ),
         )
-        return f"operations grow as {variable}^{exponent:.2f}, and a million of them takes {' and '.join(speeds)}"
-    weights = HEADS * last.length**2 * FLOAT_BYTES
-    if quantity.key == "bytes" and growth.layer is SelfAttentionLayer and weights >= last.peak_bytes:
-        return (
-            f"{HEADS} × n × n weights would take {weights / 2**20:,.1f} MiB at n = {last.length:,}, and the peak is "
-            f"{last.peak_bytes / 2**20:,.1f} MiB: the fused kernel never stores them all"
-        )
-    unit = f" {quantity.unit}" if quantity.unit else ""
-    return " to ".join(
-        f"{short_number(quantity.value(measured) * quantity.scale)}{unit} at {variable} = {measured.size(variable):,}"
-        for measured in (first, last)
-    )
-
-
-def study_crossings(study: Study) -> list[str]:
-    """Return up to which length self-attention costs less than recurrence, in operations and in time."""
-    sentences = []
-    for quantity in QUANTITIES:
-        if quantity.key not in ("operations", "seconds"):
-            continue
-        attention, recurrence = (
-            [quantity.value(measured) for measured in study.along(layer, "n")]
-            for layer in (SelfAttentionLayer, RecurrentLayer)
-        )
-        less = [one < other for one, other in zip(attention, recurrence, strict=True)]
-        crossing = find_crossing(study.lengths, attention, recurrence)
-        lengths = [f"{length:,}" for length, is_less in zip(study.lengths, less, strict=True) if is_less]
-        if crossing is not None:
-            where = f"up to n ≈ {crossing:,.0f}"
-        elif all(less) or not any(less):
-            where = "at every measured length" if less[0] else "at no measured length"
-        else:
-            where = f"only at n = {', '.join(lengths)}"
-        name = {"operations": "fewer operations", "seconds": "less time"}[quantity.key]
-        sentences.append(f"self-attention needs {name} than recurrence {where} (d = {study.width:,})")
-    return sentences
+        for quantity in QUANTITIES
+        if quantity.key in ("operations", "seconds")
+    }
 
 
 def timing_warning(study: Study) -> list[str]:
@@ -115,11 +62,8 @@ def timing_warning(study: Study) -> list[str]:
     ]
 
 
-# --- the study --------------------------------------------------------------------------------------------------
-
-
 def study_text(study: Study) -> str:
-    """Return Vaswani's table with fitted exponents, all numbers, and the differences from the theory."""
+    """Return Vaswani's table with fitted exponents, all numbers, and the kinds of products behind the operations."""
     threads = f"{study.threads} thread{'' if study.threads == 1 else 's'}"
     heading = (
         f"One layer of each type: n positions of width d; {HEADS} heads (h), kernel {KERNEL} (k), window {WINDOW} (r)\n"
@@ -142,11 +86,25 @@ def study_text(study: Study) -> str:
             )
             rows.append([layer.name, *first, *(cell for column in others for cell in ("│", *column))])
         blocks.append(Table(quantity.titled(), header, rows).text())
+    blocks.append(_product_table(study).text())
     blocks.append(_definitions({quantity.name: quantity.meaning for quantity in QUANTITIES}))
-    differences = study_differences(study)
-    if differences:
-        blocks.append("\n".join(["differences from the theory", *map(_hanging, differences)]))
-    return "\n\n".join([*blocks, "\n".join([*study_crossings(study), *timing_warning(study)])])
+    lines = [
+        f"self-attention has fewer {key} than recurrence up to n ≈ {length:,.0f} (d = {study.width:,})"
+        for key, length in study_crossings(study).items()
+        if length is not None
+    ]
+    return "\n\n".join(filter(None, [*blocks, "\n".join([*lines, *timing_warning(study)])]))
+
+
+def _product_table(study: Study) -> Table:
+    """Return the share of each kind of product in the operations: the theory counts only one kind of each layer."""
+    largest = [study.along(layer, "n")[-1] for layer in study.layers]
+    kinds = list(dict.fromkeys(kind for measured in largest for kind in measured.flops))
+    rows = [
+        [measured.layer.name, *(f"{100 * measured.flops.get(kind, 0) / measured.operations:.0f} %" for kind in kinds)]
+        for measured in largest
+    ]
+    return Table(f"operations at n = {max(study.lengths):,}, d = {study.width:,}", ["", *kinds], rows)
 
 
 def _powers(study: Study, layer: type[Layer], quantity: Quantity) -> str:

@@ -158,7 +158,8 @@ QUANTITIES = (
         2**-20,
         lambda measured: measured.peak_bytes,
         lambda layer: layer.theory.memory,
-        "peak of forward and backward pass, without parameters and gradients",
+        "peak of forward and backward pass, without parameters and gradients; a fused kernel never stores all n × n "
+        "weights",
     ),
 )
 
