@@ -46,7 +46,7 @@ from benchmarks.training import (
     settled,
     turns,
 )
-from softgaze.evaluation.environment import cpu_name
+from softgaze.evaluation.benchmark import cpu_name
 
 if TYPE_CHECKING:
     from softgaze.bundle import Bundle

@@ -15,7 +15,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.environments import PEERS
-from softgaze.evaluation.environment import cpu_name
+from softgaze.evaluation.benchmark import cpu_name
 
 OWN = "softgaze"
 Run = dict[str, Any]

@@ -125,7 +125,7 @@ def circumstances() -> dict[str, Any]:
     """Return date, commit, versions and machine."""
     import torch
 
-    from softgaze.evaluation.environment import cpu_name
+    from softgaze.evaluation.benchmark import cpu_name
 
     threads = torch.get_num_threads()
     commit = subprocess.run(["git", "rev-parse", "HEAD"], cwd=HERE, capture_output=True, text=True).stdout.strip()

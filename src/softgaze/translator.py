@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from softgaze.explain.explanation import Explanation
     from softgaze.explain.map_selection import Aligner
     from softgaze.explain.recording import Matrix
-    from softgaze.explain.text_diff import TextDiff
-    from softgaze.explain.what_if import Change, ChangeRequest, HeadName, Word
+    from softgaze.explain.what_if import Change, ChangeRequest, HeadName, TextDiff, Word
     from softgaze.models import Seq2Seq
     from softgaze.search.beam import TraceCallback
 

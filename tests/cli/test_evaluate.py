@@ -14,8 +14,8 @@ from pictures import FEATURES, feature_bundle, image_bundle, write_scenes
 from softgaze.cli import app
 from softgaze.data.corpora import scenes
 from softgaze.errors import DataError, SoftgazeError, UsageError
+from softgaze.evaluation.attention_metrics import caption_words
 from softgaze.evaluation.caption_metrics import score_captions
-from softgaze.evaluation.pointing_game import caption_words
 from softgaze.translator import load
 
 

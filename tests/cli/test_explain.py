@@ -17,8 +17,8 @@ from bundles import make_bundle, tiny_bundle
 from commands import check_error, run
 from maps import random_attention
 from softgaze.explain import Attention, aer, explanation
-from softgaze.explain.attention_history import HISTORY_FILE, Snapshot
-from softgaze.explain.verbalize import summarize
+from softgaze.explain.render.terminal import summarize
+from softgaze.explain.serialization import HISTORY_FILE, Snapshot
 from softgaze.translator import load
 
 TEXT = "the dog runs."

@@ -1,11 +1,31 @@
-"""Attention metrics: summaries add up, and the alignment error rate is that of `align`."""
+"""Attention metrics: summaries add up, the alignment error rate is that of `align`, and nouns point at objects."""
 
+import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from bundles import copier, lines, tiny_bundle
+from pictures import scene_attention, uniform_inside
+from softgaze.data.boxes import Box
+from softgaze.data.captions import LabelledBox
+from softgaze.data.corpora import scenes
+from softgaze.data.corpora.scenes import chance, draw
+from softgaze.data.images import ImageSize, Photo
 from softgaze.evaluation import attention_metrics
-from softgaze.evaluation.attention_metrics import AttentionMetrics, SentenceAttention, measure_attention
-from softgaze.explain import Alignment, aer
+from softgaze.evaluation.attention_metrics import (
+    AttentionMetrics,
+    Mention,
+    PointingScore,
+    SentenceAttention,
+    label_mentions,
+    mean_pointing,
+    measure_attention,
+    pointing_score,
+    scene_mentions,
+    score_mentions,
+)
+from softgaze.explain import Alignment, Attention, aer
 from softgaze.explain.alignment import AlignmentCounts
 from softgaze.explain.corpus_report import share_covered
 from softgaze.translator import load
@@ -63,3 +83,98 @@ def test_progress_adds_up_and_without_gold_there_is_no_error_rate(model, transla
 def test_a_model_without_attention_has_no_metrics(tmp_path):
     translator = copier(tmp_path)
     assert measure_attention(translator, translator.translate(["the dog."]), ["the dog."]) is None
+
+
+# --- pointing game
+
+NUMBERS = st.integers(0, 40)
+DOG, CAT, MAN = Box(0, 0, 0.5, 0.5), Box(0.5, 0.5, 1, 1), Box(0.5, 0, 1, 0.5)
+
+
+@given(NUMBERS, st.sampled_from(["en", "ko"]))
+def test_the_right_caption_names_every_thing_of_a_scene_at_its_place(number, language):
+    picture = scenes.load("test")[number]
+    boxes = draw(picture).boxes
+    expected = [Mention(word, (box,)) for word, box in zip(picture.nouns(language), boxes, strict=True)]
+    assert scene_mentions(picture, picture.captions[language], language) == expected
+
+
+def test_a_wrong_noun_points_at_nothing_and_others_still_do():
+    picture = next(scene for scene in scenes.load("test") if len(scene.objects) == 2)
+    first, second = (item.shape for item in picture.objects)
+    wrong = next(word for word in ("circle", "star", "moon") if word not in (first, second))
+    assert len(scene_mentions(picture, f"a {first} above a {wrong}")) == 1
+    assert [each.word for each in scene_mentions(picture, f"a {wrong} above a big red {second}")] == [6]
+    assert scene_mentions(picture, "nothing at all") == []
+    assert len(scene_mentions(picture, f"a {first} above a {second} above a {first}")) == 2
+
+
+@settings(max_examples=10)
+@given(NUMBERS)
+def test_a_look_at_the_right_box_points_and_an_even_one_is_chance(number):
+    picture = scenes.load("test")[number]
+    text, boxes = picture.captions["en"], draw(picture).boxes
+    words = text.split()
+    even = Attention.of(None, words, np.full((len(words), 64), 1 / 64), grid=(8, 8))
+    weights = np.full((len(words), 64 * 64), 1 / 64**2)
+    for noun, box in zip(picture.nouns(), boxes, strict=True):
+        weights[noun] = uniform_inside(box, (64, 64))  # a scene's boxes end at its pixels
+    sharp = Attention.of(None, words, weights, grid=(64, 64))
+    for mention in scene_mentions(picture, text):
+        blind = pointing_score(even, *mention)
+        assert blind.mass == pytest.approx(blind.chance)
+        assert pointing_score(sharp, *mention).mass == pytest.approx(1)
+
+
+def test_the_mean_chance_over_scenes_is_that_of_the_scenes():
+    pictures = scenes.load("test")[:20]
+    result = []
+    for number, picture in enumerate(pictures):
+        attention = scene_attention(number)
+        result += [pointing_score(attention, *each) for each in scene_mentions(picture, picture.captions["en"])]
+    mean = mean_pointing(result)
+    assert mean.chance == pytest.approx(chance(pictures))
+    assert mean.nouns == sum(len(each.objects) for each in pictures)
+    assert mean.mass > 3 * mean.chance
+    assert str(mean).startswith(f"{mean.mass:.1%} of the attention of {mean.nouns} nouns")
+
+
+def test_nothing_has_no_mean():
+    assert mean_pointing([]) is None
+    assert mean_pointing([PointingScore(0.2, 0.1), PointingScore(0.6, 0.3)]) == pytest.approx((0.4, 0.2, 2))
+
+
+LABELS = [LabelledBox(DOG, "dog"), LabelledBox(CAT, "dog"), LabelledBox(MAN, "person"), LabelledBox(CAT, "hot dog")]
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("A dog.", {1: (DOG, CAT)}),
+        ("Two dogs, and a man", {1: (DOG, CAT), 4: (MAN,)}),
+        ("a hotdog stand", {}),
+        ("people eat a hot dog", {0: (MAN,), 4: (DOG, CAT)}),  # the first kind that the word names
+        ("a cat", {}),
+        ("", {}),
+    ],
+)
+def test_words_that_name_a_kind_of_thing_in_the_picture(text, expected):
+    assert {each.word: each.boxes for each in label_mentions(text, LABELS)} == expected
+
+
+def test_boxes_are_those_of_the_photo_and_the_look_is_at_what_was_seen_of_it():
+    photo = Photo(b"", "image/png", ImageSize(200, 100), Box(0.25, 0, 0.75, 1))
+    weights = [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
+    attention = Attention.of(None, ["dog", "cat"], weights, grid=(2, 2), photo=photo)
+    left, unseen = Box(0.25, 0.0, 0.5, 1.0), Box(0.0, 0.0, 0.2, 1.0)
+    result = score_mentions(attention, photo, [Mention(0, (left,)), Mention(1, (left,)), Mention(1, (unseen,))])
+    assert result == [(1.0, 0.5, 1), (0.0, 0.5, 1)]
+
+
+def test_the_mass_of_the_words_own_row_counts():
+    left, right = Box(0.0, 0.0, 0.5, 1.0), Box(0.5, 0.0, 1.0, 1.0)
+    weights = [[1.0, 0.0, 0.0, 0.0], [0.0, 0.5, 0.25, 0.25], [0.25] * 4]
+    attention = Attention.of(None, ["a", "circle", "⏎"], weights, grid=(2, 2))
+    assert pointing_score(attention, 0, [left]) == PointingScore(1.0, 0.5)
+    assert pointing_score(attention, 1, [left]) == PointingScore(0.25, 0.5)
+    assert pointing_score(attention.subwords(), 1, [left, right]) == PointingScore(1.0, 1.0)

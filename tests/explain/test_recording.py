@@ -8,15 +8,7 @@ import pytest
 
 from maps import TOKENS, random_recording, random_stack
 from softgaze.errors import DataError, UsageError
-from softgaze.explain.recording import (
-    AttentionStack,
-    PartAttention,
-    Recording,
-    SelectedMap,
-    View,
-    block_diagonal,
-    normalize_rows,
-)
+from softgaze.explain.recording import KINDS, ROWS, AttentionStack, PartAttention, Recording, SelectedMap, View
 from softgaze.explain.word_spans import TokenizedText
 
 VIEWS = [
@@ -30,6 +22,8 @@ VIEWS = [
     ]
 ]
 
+SELECTED = SelectedMap(View(layer=1, head=0, rows="reading"), 0.625, "occlusion", 24)
+
 
 @pytest.mark.parametrize("view", VIEWS, ids=str)
 def test_every_row_of_every_map_sums_to_one_and_stays_in_its_part(view):
@@ -41,15 +35,6 @@ def test_every_row_of_every_map_sums_to_one_and_stays_in_its_part(view):
     assert np.allclose(weights.sum(axis=1), 1)
     assert not weights[: rows[0], columns[0] :].any()
     assert not weights[rows[0] :, : columns[0]].any()
-
-
-def test_layers_heads_and_their_means():
-    part = random_recording().parts[0]
-    weights = part.cross.weights
-    assert np.allclose(part.map(View(layer=1, head=0)), weights[1, 0])
-    assert np.allclose(part.map(View(layer=1)), weights[1].mean(0))
-    assert np.allclose(part.map(View(head=1)), weights[:, 1].mean(0))
-    assert np.allclose(part.map(View()), weights.mean((0, 1)))
 
 
 def test_a_value_with_norm_zero_gets_no_weight():
@@ -65,12 +50,6 @@ def test_equal_norms_change_nothing():
     part = random_recording().parts[0]
     alike = replace(part, cross=AttentionStack(part.cross.weights, np.full_like(part.cross.norms, 3)))
     assert np.allclose(alike.map(View(layer=1, measure="norms")), part.map(View(layer=1)))
-
-
-@pytest.mark.parametrize(("view", "message"), [({"layer": 3}, "no layer 3"), ({"head": 2}, "no head 2")])
-def test_a_missing_layer_or_head_is_named(view, message):
-    with pytest.raises(ValueError, match=message):
-        random_recording().map(View(**view))
 
 
 def permutation(order):
@@ -102,36 +81,13 @@ def test_a_rollout_includes_the_decoder():
     assert np.allclose(PartAttention(cross, None, decoder).map(View(measure="rollout"))[1], [1 / 6, 5 / 6])
 
 
-def test_missing_kinds_are_named_and_not_counted():
-    recording = Recording(
-        TokenizedText.from_words(["a"]),
-        TokenizedText.from_words(["x"]),
-        (PartAttention(ones(np.ones((1, 1, 1, 1), np.float32))),),
-    )
-    assert recording.kinds == ("cross",)
-    with pytest.raises(ValueError, match="no self-attention of the encoder"):
-        recording.map(View(kind="encoder"))
+def single(source, target, weights):
+    return Recording(*map(TokenizedText.from_words, (source, target)), (PartAttention(ones(weights)),))
+
+
+def test_missing_kinds_are_not_counted():
+    assert single("a", "x", np.ones((1, 1, 1, 1), np.float32)).kinds == ("cross",)
     assert Recording(TokenizedText.from_words([]), TokenizedText.from_words([]), ()).kinds == ()
-
-
-def test_weights_of_the_wrong_shape_are_rejected():
-    with pytest.raises(ValueError, match="1 queries × 2 keys, got 2 × 2"):
-        Recording(
-            TokenizedText.from_words(["a", "b"]),
-            TokenizedText.from_words(["x"]),
-            (PartAttention(ones(np.ones((1, 1, 2, 2), np.float32))),),
-        )
-    with pytest.raises(ValueError, match="need value norms"):
-        AttentionStack(np.ones((1, 1, 2, 2), np.float32), np.ones((1, 2, 2), np.float32))
-
-
-def test_a_row_of_zeros_stays_zero():
-    assert normalize_rows(np.array([[0.0, 0.0], [1.0, 3.0]])).tolist() == [[0, 0], [0.25, 0.75]]
-
-
-def test_blocks_lie_on_the_diagonal():
-    matrix = block_diagonal([np.ones((1, 2)), np.ones((2, 1))])
-    assert matrix.tolist() == [[1, 1, 0], [0, 0, 1], [0, 0, 1]]
 
 
 # --- views
@@ -139,49 +95,37 @@ def test_blocks_lie_on_the_diagonal():
 
 def test_a_description_names_every_option():
     description = View(layer=2, head=1, rows="reading", measure="norms").describe(4, 2)
-    for words in (
-        "cross-attention",
-        "layer 2 of 0–3",
-        "head 1 of 0–1",
-        "value norms",
-        "words with their punctuation",
-        "after reading",
-    ):
-        assert words in description
-
-
-def test_a_description_names_means():
+    assert all(words in description for words in (KINDS["cross"], "layer 2", "head 1", "norms", ROWS["reading"]))
+    assert ROWS["reading"] in View(kind="encoder").describe(1, 1)
     assert "mean of 4 layers, mean of 2 heads" in View().describe(4, 2)
     assert "one layer, one head" in View(layer=0).describe(1, 1)
     assert "layer" not in View(measure="rollout").describe(4, 2).replace("through all layers", "")
 
 
-def test_encoder_rows_are_not_shifted():
-    assert "after reading" in View(kind="encoder").describe(1, 1)
-    assert not View(kind="encoder", rows="reading").is_shifted
-
-
-@pytest.mark.parametrize("wrong", [{"kind": "cros"}, {"rows": "writing"}, {"measure": "weight"}, {"unit": "letters"}])
-def test_unknown_options_are_rejected(wrong):
-    with pytest.raises(UsageError, match="unknown"):
-        View(**wrong)
-
-
-@pytest.mark.parametrize("wrong", [{"layer": -1}, {"head": 1.5}, {"layer": True}])
-def test_invalid_indices_are_rejected(wrong):
-    with pytest.raises(ValueError, match="integer of at least 0"):
-        View(**wrong)
-
-
 def test_a_selected_map_survives_json_and_ignores_other_keys():
-    selected = SelectedMap(View(layer=1, head=0, rows="reading"), 0.625, "occlusion", 24)
-    stored = json.loads(json.dumps(selected.to_dict())) | {"of": "the future"}
-    assert SelectedMap.from_dict(stored) == selected
-    assert "0.62 on 24 sentences" in selected.describe()
+    stored = json.loads(json.dumps(SELECTED.to_dict())) | {"of": "the future"}
+    assert SelectedMap.from_dict(stored) == SELECTED
+    assert "0.62 on 24 sentences" in SELECTED.describe()
 
 
-@pytest.mark.parametrize("wrong", [{}, {"layer": "x"}, {"score": None}])
-def test_a_damaged_selection_is_rejected(wrong):
-    stored = SelectedMap(View(), 0.5, "occlusion", 24).to_dict() | wrong if wrong else {}
-    with pytest.raises(DataError, match="stored selection"):
-        SelectedMap.from_dict(stored)
+@pytest.mark.parametrize(
+    ("call", "error", "message"),
+    [
+        (lambda: View(kind="cros"), UsageError, "unknown"),
+        (lambda: View(rows="writing"), UsageError, "unknown"),
+        (lambda: View(measure="weight"), UsageError, "unknown"),
+        (lambda: View(unit="letters"), UsageError, "unknown"),
+        (lambda: View(layer=-1), ValueError, "integer of at least 0"),
+        (lambda: View(head=1.5), ValueError, "integer of at least 0"),
+        (lambda: View(layer=True), ValueError, "integer of at least 0"),
+        (lambda: SelectedMap.from_dict({}), DataError, "stored selection"),
+        (lambda: SelectedMap.from_dict(SELECTED.to_dict() | {"layer": "x"}), DataError, "stored selection"),
+        (lambda: SelectedMap.from_dict(SELECTED.to_dict() | {"score": None}), DataError, "stored selection"),
+        (lambda: single("ab", "x", np.ones((1, 1, 2, 2), np.float32)), ValueError, "1 queries × 2 keys, got 2 × 2"),
+        (lambda: AttentionStack(np.ones((1, 1, 2, 2)), np.ones((1, 2, 2))), ValueError, "need value norms"),
+        (lambda: single("a", "x", np.ones((1, 1, 1, 1))).map(View(kind="encoder")), ValueError, "no self-attention"),
+    ],
+)
+def test_invalid_calls_are_rejected(call, error, message):
+    with pytest.raises(error, match=message):
+        call()

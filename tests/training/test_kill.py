@@ -18,7 +18,7 @@ from commands import slow_writes
 from corpora import SMALL, write_corpus, write_links
 from faults.amounts import times
 from softgaze.bundle import MANIFEST, Bundle
-from softgaze.explain.attention_history import read_history
+from softgaze.explain.serialization import read_history
 from softgaze.training.checkpoint import newest_checkpoint
 
 KILLS = times(5, 250)

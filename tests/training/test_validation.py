@@ -14,8 +14,8 @@ from corpora import small
 from runs import EventLog, complete, preprocessed, spoil_weights, trainer
 from softgaze.bundle import Tokenizers
 from softgaze.data.shards import Shards, write_shards
-from softgaze.explain.attention_history import HISTORY_FILE, read_history
 from softgaze.explain.map_selection import SENTENCE_LENGTHS
+from softgaze.explain.serialization import HISTORY_FILE, read_history
 from softgaze.models import Source, build_model
 from softgaze.special_tokens import BOS, EOS
 from softgaze.training import trainer as trainer_module

@@ -15,8 +15,8 @@ from softgaze.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from softgaze.data.captions import CaptionedFile, LabelledBox
+    from softgaze.evaluation.attention_metrics import PointingScore
     from softgaze.evaluation.by_length import Bucket
-    from softgaze.evaluation.pointing_game import PointingScore
     from softgaze.evaluation.report import Evaluation, System
     from softgaze.explain import Alignment
     from softgaze.search.options import SearchOptions
@@ -362,7 +362,7 @@ def pointing_score(
     translator: "Translator", test_set: CaptionedSet, directory: Path, labels: "dict[str, tuple[LabelledBox, ...]]"
 ) -> "PointingScore | None":
     """Return the mean attention of nouns on the objects they name, over all that the model can see."""
-    from softgaze.evaluation.pointing_game import label_mentions, mean_pointing, score_mentions
+    from softgaze.evaluation.attention_metrics import label_mentions, mean_pointing, score_mentions
 
     def scores() -> "Iterator[PointingScore]":
         processor = translator.bundle.tokenizers.source

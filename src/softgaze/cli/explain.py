@@ -206,8 +206,8 @@ def write_map(
 
 def explanation_text(translation: "Translation", attention: "Attention", request: Request) -> str:
     """Return source, translation, heat map and metrics, free of terminal control characters."""
+    from softgaze.explain.render.terminal import summarize
     from softgaze.explain.render.text_layout import clean
-    from softgaze.explain.verbalize import summarize
 
     label = "given" if request.target else "translation"
     texts = [
@@ -227,7 +227,7 @@ def metric_texts(translation: "Translation", attention: "Attention", gold: "Alig
     from softgaze.explain.alignment import count_corpus
     from softgaze.explain.corpus_report import omitted_words, source_needs
     from softgaze.explain.occlusion import faithfulness
-    from softgaze.explain.verbalize import (
+    from softgaze.explain.render.terminal import (
         describe_coverage,
         describe_entropy,
         describe_faithfulness,
@@ -257,7 +257,7 @@ def explanation_json(translation: "Translation", attention: "Attention", request
     from softgaze.explain.alignment import count_corpus
     from softgaze.explain.corpus_report import omitted_words, source_needs
     from softgaze.explain.occlusion import faithfulness
-    from softgaze.explain.verbalize import summarize
+    from softgaze.explain.render.terminal import summarize
 
     occlusion, words = translation.explanation.occlusion_with_eos, attention.recording.source.words
     is_cross = attention.view.kind == "cross"

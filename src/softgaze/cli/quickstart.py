@@ -188,7 +188,7 @@ Try next:
 
 def caption_report(translator: "Translator", captions: "Sequence[Translation]", scenes: "Sequence[Scene]") -> str:
     """Return the scores of the captions, the pointing game, and a few examples."""
-    from softgaze.evaluation.pointing_game import mean_pointing, pointing_score, scene_mentions
+    from softgaze.evaluation.attention_metrics import mean_pointing, pointing_score, scene_mentions
     from softgaze.metrics import score
 
     references = [scene.captions["en"] for scene in scenes]

@@ -1,4 +1,4 @@
-"""Translation speed by engine, precision, threads, beam size, and batched or one sentence at a time.
+"""Translation speed by engine, precision, threads, beam size, and batched or not; and the machine of a measurement.
 
 Every setting runs in its own process, because thread counts are set once and two engines cannot share a process:
 `python -m softgaze.evaluation.benchmark MODEL` reads a setting and sentences from standard input and prints the speed.
@@ -6,17 +6,21 @@ Every setting runs in its own process, because thread counts are set once and tw
 
 import json
 import os
+import platform
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
 from statistics import median
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
 
+import softgaze
 from softgaze.errors import ResourceError
+from softgaze.training.run_directory import environment
 
 if TYPE_CHECKING:
     from softgaze.translator import Translation
@@ -24,12 +28,11 @@ if TYPE_CHECKING:
 BEAM_SIZES = (1, 5)
 ROUNDS = 3
 MAX_SINGLE = 40  # sentences translated one at a time
+PACKAGE = Path(softgaze.__file__).parent
 
 
 @dataclass(frozen=True)
 class BenchmarkSetting:
-    """One way to translate."""
-
     engine: str
     precision: str
     threads: int
@@ -39,8 +42,6 @@ class BenchmarkSetting:
 
 @dataclass(frozen=True)
 class BenchmarkResult:
-    """The median speed of a setting."""
-
     setting: BenchmarkSetting
     sentences_per_second: float
     tokens_per_second: float
@@ -51,7 +52,6 @@ class BenchmarkResult:
 
 
 def benchmark_settings(engine: str, precision: str, threads: Sequence[int]) -> Iterator[BenchmarkSetting]:
-    """Yield every setting of one model."""
     for setting in product(threads, BEAM_SIZES, (False, True)):
         yield BenchmarkSetting(engine, precision, *setting)
 
@@ -113,6 +113,51 @@ def _measure(model: Path, setting: BenchmarkSetting, texts: Sequence[str]) -> di
         speeds.append(translation_speed(translations, perf_counter() - start))
     names = ("sentences_per_second", "tokens_per_second")
     return {name: median(speed[name] for speed in speeds[1:]) for name in names}
+
+
+# --- the machine -----------------------------------------------------------------------------------------------
+
+
+def describe_environment() -> dict[str, Any]:
+    """Return hardware, versions, commit and date; the memory is None if the system does not report it."""
+    try:
+        memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (AttributeError, OSError, ValueError):
+        memory = None
+    return {
+        "processor": cpu_name(),
+        "cores": os.cpu_count(),
+        "memory_bytes": memory,
+        **environment(),
+        "commit": git_commit(),
+        "date": f"{datetime.now(UTC):%Y-%m-%d}",
+    }
+
+
+def cpu_name() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text(errors="replace").splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    names = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(names, platform.machine())
+
+
+def git_commit() -> str | None:
+    """Return the commit of a source checkout; None for an installed package, even inside another repository."""
+    root = PACKAGE.parents[1]
+    if root / "src" / "softgaze" != PACKAGE or not (root / ".git").exists():
+        return None
+
+    def git(*arguments: str) -> str:
+        command = ["git", *arguments]
+        return subprocess.run(command, cwd=root, capture_output=True, text=True, check=False).stdout.strip()
+
+    try:
+        changes = git("status", "--porcelain", "--untracked-files=no", "--", "src")
+        return git("rev-parse", "--short", "HEAD") + (" with changes" if changes else "")
+    except OSError:  # git is not installed
+        return None
 
 
 if __name__ == "__main__":

@@ -90,7 +90,6 @@ def make_buckets(lengths: Sequence[int], edges: Sequence[int] | None = None) -> 
 
 
 def check_edges(edges: Sequence[int]) -> list[int]:
-    """Reject edges that do not increase."""
     if not edges or edges[0] < 1 or any(one >= other for one, other in pairwise(edges)):
         raise UsageError(
             f"edges must be increasing lengths such as 10,20,30; got {','.join(map(str, edges)) or 'none'}"
@@ -128,7 +127,6 @@ def length_curve(name: str, system: NgramStats, buckets: Sequence[Bucket], metri
 
 
 def length_differences(one: NgramStats, other: NgramStats, buckets: Sequence[Bucket], metric: str) -> list[Difference]:
-    """Compare two systems in each bucket."""
     return [difference(one.subset(bucket.members), other.subset(bucket.members), metric) for bucket in buckets]
 
 

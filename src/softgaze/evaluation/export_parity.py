@@ -28,8 +28,6 @@ Pairs = Sequence[tuple[str, str]]
 
 @dataclass(frozen=True)
 class BleuChange:
-    """BLEU before and after the export."""
-
     before: float
     after: float
     p_value: float
@@ -50,8 +48,6 @@ class BleuChange:
 
 @dataclass(frozen=True)
 class ParityReport:
-    """The differences between a model and its export."""
-
     max_log_prob_difference: float  # over all reference tokens
     same: int  # greedy outputs that are equal
     near: int  # greedy outputs that differ at a near tie

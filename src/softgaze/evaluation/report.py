@@ -13,7 +13,7 @@ from softgaze.evaluation.by_length import Bucket, LengthCurve, length_chart, len
 from softgaze.evaluation.ngram_stats import TITLES, NgramStats
 from softgaze.evaluation.significance import MIN_SENTENCES, Difference, Estimate, difference, estimate, signature
 from softgaze.evaluation.tables import Table, escape
-from softgaze.explain.render.html import document
+from softgaze.explain.render.pages import document
 
 DIGITS = 4
 NONE = "–"
@@ -35,8 +35,6 @@ MEANINGS = {
 
 @dataclass(frozen=True)
 class System:
-    """The scored translations of one system."""
-
     name: str
     stats: NgramStats
     attention: AttentionMetrics | None = None
@@ -60,12 +58,10 @@ class Evaluation:
 
     @cached_property
     def overall(self) -> dict[str, list[Estimate]]:
-        """Scores of each system, by metric."""
         return {metric: [estimate(system.stats, metric) for system in self.systems] for metric in TITLES}
 
     @cached_property
     def curves(self) -> dict[str, list[LengthCurve]]:
-        """Scores of each system by length, by metric."""
         return {
             metric: [length_curve(system.name, system.stats, self.buckets, metric) for system in self.systems]
             for metric in TITLES
@@ -94,7 +90,6 @@ class Evaluation:
 
 
 def evaluation_record(evaluation: Evaluation) -> dict[str, Any]:
-    """Return the results as JSON, rounded."""
     overall = {
         system.name: {metric: _rounded(evaluation.overall[metric][index]) for metric in TITLES}
         for index, system in enumerate(evaluation.systems)

@@ -8,8 +8,8 @@ from shutil import get_terminal_size
 
 from rich.cells import cell_len
 
-from softgaze.explain.render.terminal import pad_to, wrap_cells
-from softgaze.explain.render.text_layout import clean
+from softgaze.explain.render.terminal import pad_to
+from softgaze.explain.render.text_layout import clean, wrap
 
 COLUMN_SPACE = "  "  # between columns of text
 
@@ -38,11 +38,10 @@ class Table:
             )
             for first, *rest in lines
         ]
-        note = wrap_cells(clean(self.note), get_terminal_size().columns - len(COLUMN_SPACE))
+        note = wrap(clean(self.note), get_terminal_size().columns - len(COLUMN_SPACE), cell_len)
         return "\n".join([clean(self.title), *(f"{COLUMN_SPACE}{line}".rstrip() for line in (*body, *note))])
 
     def markdown(self, level: int = 2) -> str:
-        """Return a heading, the table and its note."""
         rows = [f"| {' | '.join(map(escape_markdown, row))} |" for row in (self.header, *self.rows)]
         rows.insert(1, "|---|" + "--:|" * (len(self.header) - 1))
         blocks = [f"{'#' * level} {self.title}" if self.title else "", "\n".join(rows), self.note]
@@ -62,5 +61,4 @@ class Table:
 
 
 def escape_markdown(text: str) -> str:
-    """Return text as a Markdown table cell."""
     return re.sub(r"([\\|*_`<>\[\]])", r"\\\1", text)

@@ -186,10 +186,11 @@ def count_links(predicted: Links, gold: Alignment) -> AlignmentCounts:
 def count_corpus(hypothesis: Sequence[Alignment], gold: Sequence[Alignment]) -> AlignmentCounts:
     if len(hypothesis) != len(gold):
         raise DataError(f"expected as many gold alignments as hypotheses, {len(hypothesis):,}, got {len(gold):,}")
-    rows = [count_links(predicted.all, correct) for predicted, correct in zip(hypothesis, gold, strict=True)]
-    return (
-        AlignmentCounts(*(sum(column) for column in zip(*rows, strict=True))) if rows else AlignmentCounts(0, 0, 0, 0)
-    )
+    return sum_counts(count_links(predicted.all, correct) for predicted, correct in zip(hypothesis, gold, strict=True))
+
+
+def sum_counts(counts: Iterable[AlignmentCounts]) -> AlignmentCounts:
+    return AlignmentCounts(*map(sum, zip(AlignmentCounts(0, 0, 0, 0), *counts, strict=True)))
 
 
 def parse_lines(lines: Sequence["Alignment | str"], base: int, name: str) -> list[Alignment]:

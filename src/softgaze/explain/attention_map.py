@@ -30,6 +30,7 @@ from softgaze.explain.word_spans import WORD_START, Label, TokenizedText, find_w
 
 if TYPE_CHECKING:
     from softgaze.explain.render.figure import Figure
+UNUSED = 0.1  # a source word with a smaller sum of weights over all output words was not used
 
 
 class MapComparison(NamedTuple):
@@ -95,6 +96,16 @@ class Attention:
     def column_labels(self) -> list[Label]:
         return self._labels(self.key_text)
 
+    @cached_property
+    def word_rows(self) -> list[int]:
+        """The rows of words, without BOS and EOS."""
+        return [row for row, label in enumerate(self.row_labels) if label.word is not None]
+
+    @cached_property
+    def word_columns(self) -> list[int]:
+        """The columns of words, without BOS and EOS."""
+        return [column for column, label in enumerate(self.column_labels) if label.word is not None]
+
     def to_row_labels(self, labels: list[Label]) -> list[Label]:
         """Return target labels with the positions of their rows, which may be shifted."""
         if not self.view.is_shifted:
@@ -150,8 +161,7 @@ class Attention:
         """(T, rows, columns): the weights on the grid, without BOS and EOS."""
         if self.grid is None:
             raise ValueError("this map has no image grid; use attention[word] for the weights of a word")
-        cells = [label.word is not None for label in self.column_labels]
-        tiles: Matrix = self.weights[:, cells].reshape(len(self.weights), *self.grid)
+        tiles: Matrix = self.weights[:, self.word_columns].reshape(len(self.weights), *self.grid)
         return tiles
 
     def tile(self, word: str | int) -> Matrix:
@@ -264,8 +274,7 @@ class Attention:
 
     def coverage(self) -> Matrix:
         """Return the sum of each column over the output words; about 0 means unused."""
-        words = [label.word is not None for label in self.row_labels]
-        coverage: Matrix = self.weights[words].sum(axis=0)
+        coverage: Matrix = self.weights[self.word_rows].sum(axis=0)
         return coverage
 
     @property
@@ -314,14 +323,10 @@ class Attention:
     def compare(self, other: "Attention") -> MapComparison:
         """Compare with another map of the same sentence word by word, without EOS, which not every map has."""
         maps = [self.words(), other.words()]
-        is_word = [[label.word is not None for label in attention.row_labels] for attention in maps]
-        texts = [
-            ([label.text for label in attention.row_labels if label.word is not None], attention.source)
-            for attention in maps
-        ]
+        texts = [([attention.target[row] for row in attention.word_rows], attention.source) for attention in maps]
         if texts[0] != texts[1]:
             raise ValueError("maps can be compared only if they have the same source and the same output")
-        first, second = (attention.weights[rows] for attention, rows in zip(maps, is_word, strict=True))
+        first, second = (attention.weights[attention.word_rows] for attention in maps)
         moved = abs(second - first).sum(axis=1) / 2
         same = first.argmax(axis=1) == second.argmax(axis=1) if first.size else np.ones(0)
         distance, same_top = (float(moved.mean()), float(same.mean())) if len(moved) else (0.0, 1.0)

@@ -28,7 +28,6 @@ class BeamNode:
     children: tuple["BeamNode", ...] = field(default=(), repr=False)  # best first
 
     def walk(self) -> Iterator["BeamNode"]:
-        """Yield this node and all its descendants."""
         yield self
         for child in self.children:
             yield from child.walk()
@@ -64,8 +63,6 @@ class BeamNode:
 
 @dataclass(frozen=True)
 class BeamHypothesis:
-    """A hypothesis that finished or was pruned."""
-
     text: str
     tokens: tuple[str, ...]
     score: float  # log-probability / length^α, finished or not
@@ -135,5 +132,4 @@ class SearchLog:
         return BeamNode(BOS_MARK, "", 0.0, 0.0, "won", children((), 0.0))
 
     def leaves(self) -> list[Tokens]:
-        """Return the hypotheses that finished or were pruned."""
         return [tokens for tokens in self.considered if tokens not in self.continuations]

@@ -18,11 +18,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from softgaze.explain.alignment import Alignment, AlignmentCounts, count_links
-from softgaze.explain.attention_map import Attention
+from softgaze.explain.alignment import Alignment, AlignmentCounts, count_links, sum_counts
+from softgaze.explain.attention_map import UNUSED, Attention
 from softgaze.explain.occlusion import faithfulness
 from softgaze.explain.recording import Matrix
-from softgaze.explain.verbalize import UNUSED
 
 OMITTED = 0.5  # nats: a word is omitted if the translation is more likely by this much without it
 CONTENT = 0.7  # a word with at least this expected coverage is translated, unlike an article
@@ -43,8 +42,6 @@ Indices = tuple[int, ...]
 
 @dataclass(frozen=True)
 class SentenceReport:
-    """The numbers of one sentence and its translation."""
-
     line: int  # in the corpus, from 1
     source: tuple[str, ...]  # words
     output: tuple[str, ...]
@@ -90,7 +87,6 @@ class SentenceReport:
         return {**asdict(self), **derived}
 
     def to_line(self) -> str:
-        """Return one JSON line for the temporary file."""
         return json.dumps(asdict(self), ensure_ascii=False)
 
     @classmethod
@@ -328,7 +324,7 @@ class CorpusReport:
         for name in ("uncovered", "omitted", "repeated"):
             self.words[name] += len(getattr(report, name))
         if report.links:
-            self.links = AlignmentCounts(*(one + other for one, other in zip(self.links, report.links, strict=True)))
+            self.links = sum_counts([self.links, report.links])
         for name, (value_of, edges) in HISTOGRAMS.items():
             value = value_of(report)
             if value is not None:
@@ -350,7 +346,6 @@ class CorpusReport:
         return [by_line[line] for line in sorted(by_line)]
 
     def summary(self) -> dict[str, Any]:
-        """Return counts over the whole corpus."""
         return {
             "sentences": self.sentences,
             "empty": self.empty,

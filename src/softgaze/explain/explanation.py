@@ -15,15 +15,16 @@ from softgaze.explain.beam_tree import STATUSES, BeamHypothesis, BeamTrace, Sear
 from softgaze.explain.occlusion import faithfulness, occlusion_scores
 from softgaze.explain.recording import Matrix
 from softgaze.explain.scoring import IdPair, TokenizedPair, record_attention
-from softgaze.explain.text_diff import TextDiff, word_diff
 from softgaze.explain.what_if import (
     MAX_COUNTERFACTUALS,
     Change,
     ChangeRequest,
     Counterfactual,
     HeadName,
+    TextDiff,
     Word,
     candidate_questions,
+    word_diff,
 )
 from softgaze.explain.word_spans import EOS_MARK
 from softgaze.search.beam import BeamCandidate

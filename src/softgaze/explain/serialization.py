@@ -1,4 +1,4 @@
-"""An `Attention` as JSON, alone or embedded in an HTML page or an SVG figure.
+"""An `Attention` as JSON, alone or embedded in an HTML page or an SVG figure; and the attention history of a training.
 
 The words and the shown weights are readable; all layers and heads are packed in base64: weights as little-endian 16-bit
 fractions, value norms as 32-bit floats.
@@ -9,7 +9,7 @@ import binascii
 import html
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,7 @@ import numpy as np
 
 from softgaze.data.images import Photo
 from softgaze.errors import DataError
-from softgaze.explain.attention_map import Attention
+from softgaze.explain.attention_map import Attention, sharpest_layer
 from softgaze.explain.recording import KINDS, Array, AttentionStack, PartAttention, Recording, SelectedMap, View
 from softgaze.explain.word_spans import TokenizedText
 
@@ -25,6 +25,7 @@ FORMAT = "softgaze-attention 1"
 ELEMENT = "softgaze-attention"  # the id of the element with the JSON
 LEVELS = 65_535  # of a packed weight
 DIGITS = 6
+HISTORY_FILE = "film.jsonl"  # in a run directory
 
 IN_HTML = re.compile(
     rf'<script\b(?=[^>]*\btype="application/json")(?=[^>]*\bid="{ELEMENT}")[^>]*>(.*?)</script>', re.DOTALL
@@ -116,7 +117,6 @@ def find_json(text: str) -> str:
 
 
 def from_record(record: dict[str, Any]) -> Attention:
-    """Read a record of `to_record`."""
     if record["format"] != FORMAT:
         raise DataError(f"its format is {record['format']!r}, and this version reads {FORMAT!r}")
     stored = record["recording"]
@@ -151,3 +151,54 @@ def _unpack(stored: dict[str, Any] | None) -> AttentionStack | None:
     layers, heads, rows, columns = stored["shape"]
     weights = numbers("weights", "<u2").reshape(layers, heads, rows, columns) / np.float32(LEVELS)
     return AttentionStack(weights, numbers("norms", "<f4").reshape(layers, heads, columns))
+
+
+# --- attention history: one fixed sentence pair during training, a JSON line for each validation ----------------
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    step: int  # 0: before the first update
+    minutes: float  # of training
+    scores: dict[str, float]  # of the validation set; empty at step 0
+    text: str  # the model's own translation of the source
+    attention: Attention  # teacher-forced on the reference; all layers and heads of the cross-attention
+
+    def to_line(self) -> str:
+        """Return a JSON line without the line end."""
+        record = {"step": self.step, "minutes": self.minutes, "scores": self.scores, "text": self.text}
+        return json.dumps({**record, "attention": to_record(self.attention)}, ensure_ascii=False, separators=(",", ":"))
+
+    @classmethod
+    def from_record(cls, stored: dict[str, Any]) -> "Snapshot":
+        attention = from_record(stored["attention"])
+        return cls(int(stored["step"]), float(stored["minutes"]), dict(stored["scores"]), stored["text"], attention)
+
+
+def read_history(path: str | Path, selected_map: SelectedMap | None = None) -> list[Snapshot]:
+    """Read the snapshots of a run directory or of its history file, all with the same view.
+
+    The view is that of `selected_map`, else the sharpest layer of the last snapshot.
+    """
+    path = Path(path)
+    file = path / HISTORY_FILE if path.is_dir() else path
+    if not file.exists():
+        raise DataError(f"{file}: does not exist; softgaze train --attention-history writes it")
+    try:
+        snapshots = [Snapshot.from_record(json.loads(line)) for line in history_lines(file)]
+    except OSError as error:
+        raise DataError(f"{file}: cannot be read: {error.strerror or error}") from error
+    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        raise DataError(f"{file}: is not a readable attention history: {error}") from error
+    if not snapshots:
+        return []
+    view = selected_map.view if selected_map else sharpest_layer(snapshots[-1].attention.recording)
+    return [
+        replace(snapshot, attention=Attention(snapshot.attention.recording, view, selected_map))
+        for snapshot in snapshots
+    ]
+
+
+def history_lines(path: Path) -> list[bytes]:
+    """Return the complete lines of a history file, none without a file; a crash may leave an incomplete last line."""
+    return path.read_bytes().split(b"\n")[:-1] if path.exists() else []

@@ -1,4 +1,4 @@
-"""What-if requests: from source and output words to interventions, and the requests of a page.
+"""What-if requests: from source and output words to interventions, the requests of a page, and text differences.
 
 Source words are given as text, or by index if they are repeated; indices count from 0 over the whole text. Does not
 import torch before a request is resolved.
@@ -7,6 +7,7 @@ import torch before a request is resolved.
 import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from difflib import SequenceMatcher
 from itertools import product
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -19,6 +20,7 @@ from softgaze.explain.word_spans import (
     NO_WORD,
     TokenizedText,
     find_word,
+    is_unspaced_text,
     words_by_character,
     words_by_space,
 )
@@ -32,6 +34,8 @@ HeadName = tuple[int | None, int | None] | tuple[str, int | None, int | None]  #
 SOURCE_KINDS = ("cross", "encoder")  # kinds of attention whose keys are source words
 MAX_COUNTERFACTUALS = 64  # of one page; of a long text those about its first words
 FACTORS = (2.0, 0.5)
+Run = tuple[str, str]  # ("same", "removed" or "added", words)
+MARKS = {"same": "{}", "removed": "[-{}-]", "added": "{{+{}+}}"}  # the notation of wdiff
 
 
 @dataclass(frozen=True)
@@ -170,7 +174,6 @@ def _words_of_parts(recording: Recording) -> tuple[list[list[int]], list[list[in
 
 
 def _parse_heads(recording: Recording, argument: str, names: Sequence[HeadName]) -> tuple[HeadSelector, ...]:
-    """Check that the model has these heads."""
     if isinstance(names, str) or not all(isinstance(name, tuple) and len(name) in (2, 3) for name in names):
         raise UsageError(f"{argument} must be a list of (layer, head) or (kind, layer, head), got {names!r}")
     heads = tuple(HeadSelector(*name) if len(name) == 3 else HeadSelector("cross", *name) for name in names)
@@ -220,8 +223,6 @@ class Counterfactual(NamedTuple):
 
 
 class Question(NamedTuple):
-    """A request with its phrase on a page."""
-
     kind: str
     phrase: str
     source_word: int | None
@@ -252,3 +253,46 @@ def candidate_questions(attention: Attention, limit: int) -> list[Question]:
     room = limit - len(about_factors)
     about_words = about_words[: max(room - len(about_heads), (room + 1) // 2)]
     return [*about_words, *about_heads[: room - len(about_words)], *about_factors]
+
+
+# --- differences of texts --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class TextDiff:
+    """The difference from one translation to another, with both scores."""
+
+    runs: tuple[Run, ...]
+    before: float
+    after: float
+
+    @property
+    def score(self) -> float:
+        return self.after - self.before
+
+    @property
+    def is_same(self) -> bool:
+        return all(kind == "same" for kind, _ in self.runs)
+
+    def __str__(self) -> str:
+        marked = " ".join(MARKS[kind].format(text) for kind, text in self.runs)
+        return f"{marked}\nscore {self.before:.2f} → {self.after:.2f} ({self.score:+.2f})".lstrip()
+
+
+def word_diff(before: str, after: str) -> tuple[Run, ...]:
+    """Return runs of equal, removed and added words; of characters in a script without spaces."""
+
+    def runs() -> Iterator[Run]:
+        texts = [text.split() for text in (before, after) if text]
+        space = "" if texts and all(map(is_unspaced_text, texts)) else " "
+        old, new = (text.split() if space else list(text) for text in (before, after))
+        for change, start, end, new_start, new_end in SequenceMatcher(None, old, new, autojunk=False).get_opcodes():
+            if change == "equal":
+                yield "same", space.join(old[start:end])
+                continue
+            if start < end:
+                yield "removed", space.join(old[start:end])
+            if new_start < new_end:
+                yield "added", space.join(new[new_start:new_end])
+
+    return tuple(runs())

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from softgaze.errors import SoftgazeError, UsageError
-from softgaze.explain.text_diff import word_diff
-from softgaze.explain.verbalize import UNUSED
+from softgaze.explain.attention_map import UNUSED
+from softgaze.explain.what_if import word_diff
 from softgaze.explain.word_spans import is_unspaced_text
 from softgaze.search.options import SearchOptions
 from softgaze.serve.errors import HTTPError

@@ -17,7 +17,7 @@ from softgaze.atomic_io import TEMPORARY, remove, write_errors, write_text
 from softgaze.bundle import HELD_OUT
 from softgaze.config import Config, current_names, differences, merge_settings
 from softgaze.errors import UsageError
-from softgaze.explain.attention_history import HISTORY_FILE
+from softgaze.explain.serialization import HISTORY_FILE
 
 SETTINGS, RESULT, LOCK = "training.yaml", "result.json", ".lock"
 

@@ -16,11 +16,11 @@ from softgaze.config import ValidationSettings
 from softgaze.data.batching import Batch, batch_by_length
 from softgaze.data.shards import Shards
 from softgaze.engines.torch_engine import TorchDecoder
-from softgaze.explain.attention_history import Snapshot, history_lines
 from softgaze.explain.attention_map import Attention
 from softgaze.explain.map_selection import SentencePairs, sample_pairs
 from softgaze.explain.recording import PartAttention, View
 from softgaze.explain.scoring import TokenizedPair, record_attention
+from softgaze.explain.serialization import Snapshot, history_lines
 from softgaze.metrics import score
 from softgaze.models.base import Seq2Seq, Source
 from softgaze.search import SearchOptions

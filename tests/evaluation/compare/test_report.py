@@ -252,8 +252,8 @@ def test_models_beyond_the_budget_and_scores_too_low_to_compare_are_reported(rec
     other = deepcopy(record)
     other["models"][0]["training"]["step"] = 12
     assert [warning for warning in list_warnings(other) if other["models"][0]["name"] in warning]
-    for model, score in zip(other["models"], (0.5, 0.9, 0.2), strict=True):
-        model["scores"]["bleu"]["score"] = score
+    for model, bleu in zip(other["models"], (0.5, 0.9, 0.2), strict=True):
+        model["scores"]["bleu"]["score"] = bleu
     assert "0.9" in list_warnings(other)[-1]
     assert len(list_warnings(other)) == 2
 

@@ -40,7 +40,7 @@ def test_every_kind_is_there_at_every_length_and_at_every_width(small):
     for kind in LAYERS:
         assert [point.length for point in small.along(kind, "n")] == [16, 48, 64]
         assert [point.width for point in small.along(kind, "d")] == [8, 16]
-    assert all(min(point.times) > 0 and point.peak_bytes > 0 and len(point.times) == 2 for point in small.measurements)
+    assert all(min(point.times) > 0 and point.bytes > 0 and len(point.times) == 2 for point in small.measurements)
 
 
 def test_a_size_named_twice_is_measured_once():
@@ -135,8 +135,8 @@ def test_the_text_has_every_number(small):
         assert text.count(f"\n  {kind.name}  ") >= 1 + len(QUANTITIES)
     for point in small.measurements:
         assert f" {short_number(point.operations / 1e6)}" in text
-        assert f" {point.sequential:,}" in text
-        assert f" {point.path:,}" in text
+        assert f" {point.sequential_operations:,}" in text
+        assert f" {point.longest_path:,}" in text
     assert all(quantity.meaning in " ".join(text.split()) for quantity in QUANTITIES)
 
 

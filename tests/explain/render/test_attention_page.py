@@ -15,7 +15,7 @@ from softgaze.explain.map_selection import occlusion_agreement, word_maps
 from softgaze.explain.occlusion import faithfulness
 from softgaze.explain.recording import PartAttention
 from softgaze.explain.render.pages import attention_page
-from softgaze.explain.verbalize import summarize
+from softgaze.explain.render.terminal import summarize
 from softgaze.explain.what_if import Counterfactual
 from softgaze.explain.word_spans import BOS_MARK, EOS_MARK, TokenizedText
 

@@ -9,8 +9,8 @@ from maps import random_recording
 from softgaze.bundle import ATTENTION, add_facts
 from softgaze.errors import DataError
 from softgaze.explain import Attention, SelectedMap, View
-from softgaze.explain.attention_history import HISTORY_FILE, Snapshot
 from softgaze.explain.render.pages import history_page, run_history_page
+from softgaze.explain.serialization import HISTORY_FILE, Snapshot
 
 HOSTILE = "</script><img src=x onerror=alert(1)> 😀"
 

@@ -11,8 +11,7 @@ import pytest
 from maps import random_attention
 from softgaze.explain import Attention
 from softgaze.explain.render.heatmap_svg import draw_heatmap
-from softgaze.explain.render.html import asset, document
-from softgaze.explain.render.pages import attention_page, notebook_mimebundle
+from softgaze.explain.render.pages import asset, attention_page, document, notebook_mimebundle
 
 
 def test_policy_allows_only_the_style_of_the_page():

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softgaze.explain.render.html import asset
+from softgaze.explain.render.pages import asset
 from softgaze.explain.render.svg_primitives import (
     BLACK,
     FAINT,

@@ -19,10 +19,9 @@ from typing import TYPE_CHECKING, Any
 from softgaze.atomic_io import remove, sha256_of, write_text
 from softgaze.bundle import WEIGHTS, Bundle
 from softgaze.data.corpus import read_pairs
-from softgaze.evaluation.benchmark import translation_speed
+from softgaze.evaluation.benchmark import describe_environment, translation_speed
 from softgaze.evaluation.by_length import source_lengths
 from softgaze.evaluation.compare.experiment import FAILED, Experiment
-from softgaze.evaluation.environment import describe_environment
 from softgaze.runtime import peak_device_memory, peak_memory, pick_device
 from softgaze.training.callbacks import Callback, CallbackList, Update, Validation
 from softgaze.training.preprocess import preprocess
@@ -75,8 +74,6 @@ def run_jobs(experiment: Experiment, launch: Launch, log: Log) -> dict[str, dict
 
 @dataclass(frozen=True)
 class ModelJob:
-    """Training and translation of one model."""
-
     experiment: Experiment
     name: str
 
@@ -89,7 +86,6 @@ class ModelJob:
         return self.path / "attention" / f"{index}.json"
 
     def sources(self, name: str) -> list[str]:
-        """Return the source sentences of a test set."""
         return [pair.source for pair in read_pairs(*self.experiment.test_sets[name])]
 
     def timed_sources(self) -> list[str]:

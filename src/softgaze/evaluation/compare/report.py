@@ -14,10 +14,10 @@ from softgaze.evaluation.tables import Table, escape, escape_markdown
 from softgaze.explain.attention_map import Attention
 from softgaze.explain.render.charts import Axis, ChartPoint, Panel, Series, line_chart, marker
 from softgaze.explain.render.heatmap_svg import draw_bare_heatmap
-from softgaze.explain.render.html import document
+from softgaze.explain.render.pages import document
 from softgaze.explain.render.svg_primitives import element
 from softgaze.explain.render.text_layout import truncate
-from softgaze.explain.text_diff import word_diff
+from softgaze.explain.what_if import word_diff
 
 TITLE = "The same text, the same budget"
 CHARTS = {"lengths": "Quality by length", "learning": "Learning curves"}
@@ -161,8 +161,6 @@ def _difference(record: Record, name: str, other: str) -> tuple[str, str]:
 
 
 def cost_table(record: Record) -> Table:
-    """Size, time, speed and memory of each model."""
-
     def mebibytes(size: int | None) -> str:
         return NONE if size is None else f"{size / 2**20:,.0f} MiB"
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from softgaze.bundle import Bundle
 from softgaze.data.corpus import Pair, read_pairs
+from softgaze.evaluation.benchmark import describe_environment
 from softgaze.evaluation.by_length import Bucket, length_curve, make_buckets, source_lengths
 from softgaze.evaluation.compare.experiment import FAILED, Experiment, trained_lengths
 from softgaze.evaluation.compare.jobs import (
@@ -20,7 +21,6 @@ from softgaze.evaluation.compare.jobs import (
     read_record,
     select_sentences,
 )
-from softgaze.evaluation.environment import describe_environment
 from softgaze.evaluation.ngram_stats import TITLES, NgramStats, count_ngrams
 from softgaze.evaluation.significance import difference, estimate, signature
 from softgaze.metrics import sentence_scores

@@ -63,14 +63,13 @@ class Measurement:
     length: int
     width: int
     flops: dict[str, int]  # by kind of product
-    sequential: int
-    path: int
+    sequential_operations: int
+    longest_path: int
     times: tuple[float, ...]  # seconds of each round
-    peak_bytes: int
+    bytes: int
 
     @property
     def operations(self) -> int:
-        """All multiplications and additions."""
         return sum(self.flops.values())
 
     @property
@@ -86,81 +85,49 @@ class Measurement:
             "layer": self.layer.name,
             "length": self.length,
             "width": self.width,
-            "operations": self.operations,
+            **{quantity.key: getattr(self, quantity.key) for quantity in QUANTITIES},
             "operations_by_part": self.flops,
-            "sequential_operations": self.sequential,
-            "longest_path": self.path,
-            "seconds": self.seconds,
             "seconds_of_rounds": list(self.times),
-            "bytes": self.peak_bytes,
         }
 
 
 class Quantity(NamedTuple):
     """A column of the table."""
 
-    key: str
+    key: str  # attribute of a Measurement
+    law_name: str  # attribute of a Theory
     name: str
     unit: str
     scale: float  # from value to unit
-    value: Callable[[Measurement], float]
-    law: Callable[[type[Layer]], Law]
+    variables: str  # that it can depend on
     meaning: str
-    variables: str = "nd"  # that it can depend on
 
     def titled(self) -> str:
         return f"{self.name}, {self.unit}" if self.unit else self.name
 
+    def value(self, measured: Measurement) -> float:
+        return float(getattr(measured, self.key))
 
+    def law(self, layer: type[Layer]) -> Law:
+        law: Law = getattr(layer.theory, self.law_name)
+        return law
+
+
+OPERATIONS_MEANING = (
+    "multiplications and additions of matrix products in the forward pass; local attention has 3·r keys per query"
+)
+CHAIN_MEANING = "longest chain of operations that wait for one another, in the graph of the run"
+PATH_MEANING = "layers (of a recurrence: cells) between a change of the first position and that of the last one"
+TIME_MEANING = "forward and backward pass of one sequence, median of the rounds; theory: as the operations"
+MEMORY_MEANING = (
+    "peak of forward and backward pass, without parameters and gradients; a fused kernel never stores all n × n weights"
+)
 QUANTITIES = (
-    Quantity(
-        "operations",
-        "operations",
-        "millions",
-        1e-6,
-        lambda measured: measured.operations,
-        lambda layer: layer.theory.operations,
-        "multiplications and additions of matrix products in the forward pass; local attention has 3·r keys per query",
-    ),
-    Quantity(
-        "sequential_operations",
-        "sequential operations",
-        "",
-        1,
-        lambda measured: measured.sequential,
-        lambda layer: layer.theory.sequential,
-        "longest chain of operations that wait for one another, in the graph of the run",
-        "n",
-    ),
-    Quantity(
-        "longest_path",
-        "longest path",
-        "",
-        1,
-        lambda measured: measured.path,
-        lambda layer: layer.theory.path,
-        "layers (of a recurrence: cells) between a change of the first position and that of the last one",
-        "n",
-    ),
-    Quantity(
-        "seconds",
-        "time",
-        "ms",
-        1e3,
-        lambda measured: measured.seconds,
-        lambda layer: layer.theory.operations,
-        "forward and backward pass of one sequence, median of the rounds; theory: as the operations",
-    ),
-    Quantity(
-        "bytes",
-        "memory",
-        "MiB",
-        2**-20,
-        lambda measured: measured.peak_bytes,
-        lambda layer: layer.theory.memory,
-        "peak of forward and backward pass, without parameters and gradients; a fused kernel never stores all n × n "
-        "weights",
-    ),
+    Quantity("operations", "operations", "operations", "millions", 1e-6, "nd", OPERATIONS_MEANING),
+    Quantity("sequential_operations", "sequential", "sequential operations", "", 1, "n", CHAIN_MEANING),
+    Quantity("longest_path", "path", "longest path", "", 1, "n", PATH_MEANING),
+    Quantity("seconds", "operations", "time", "ms", 1e3, "nd", TIME_MEANING),
+    Quantity("bytes", "memory", "memory", "MiB", 2**-20, "nd", MEMORY_MEANING),
 )
 
 

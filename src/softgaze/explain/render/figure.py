@@ -34,7 +34,6 @@ class Figure:
 
     @property
     def size(self) -> tuple[float, float]:
-        """Width and height in pixels."""
         match = SIZE.search(self.svg)
         if match is None:
             raise ValueError("expected an SVG with width and height")

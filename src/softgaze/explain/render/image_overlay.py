@@ -57,10 +57,6 @@ class OverlayLayout:
         return self.attention.recording.photo
 
     @cached_property
-    def word_rows(self) -> list[int]:
-        return [row for row, label in enumerate(self.attention.row_labels) if label.word is not None]
-
-    @cached_property
     def size(self) -> tuple[float, float]:
         """Width and height of one image."""
         shape = self.photo.size if self.photo else self.grid[::-1]
@@ -79,16 +75,17 @@ class OverlayLayout:
     @cached_property
     def step(self) -> tuple[float, float]:
         """Distance from one image to the next, horizontally and vertically."""
-        longest = max((text_width(self.attention.target[row], LABEL_SIZE) for row in self.word_rows), default=0.0)
+        longest = max(
+            (text_width(self.attention.target[row], LABEL_SIZE) for row in self.attention.word_rows), default=0.0
+        )
         return max(self.size[0], min(longest, MAX_SIDE)) + 1.5 * PAD, self.size[1] + LABEL_HEIGHT + PAD
 
     @property
     def per_row(self) -> int:
         """Images in a row; the first image of the figure is the original."""
-        return min(IMAGES_PER_ROW, len(self.word_rows) + 1)
+        return min(IMAGES_PER_ROW, len(self.attention.word_rows) + 1)
 
     def corner(self, index: int) -> tuple[float, float]:
-        """Return the upper left corner of an image."""
         row, column = divmod(index, self.per_row)
         return MARGIN + self.step[0] * column, MARGIN + self.step[1] * row
 
@@ -98,7 +95,7 @@ class OverlayLayout:
 
     @property
     def notes_y(self) -> float:
-        return self.corner(len(self.word_rows))[1] + self.step[1] + NOTE_LINE
+        return self.corner(len(self.attention.word_rows))[1] + self.step[1] + NOTE_LINE
 
     @cached_property
     def notes(self) -> list[str]:
@@ -126,7 +123,7 @@ def draw_image_overlay(attention: Attention, *, about: str = "", raw: bool = Fal
     label = text(label_x, label_y, "original", "middle", fill=FAINT, font_size=NUMBER_SIZE)
     original = element("use", href="#photo", x=x, y=y) + label  # every word refers to the one image in defs
     parts = [svg_element(attention) if with_data else "", element("defs", image), original]
-    parts += [_draw_word(layout, index, row) for index, row in enumerate(layout.word_rows, 1)]
+    parts += [_draw_word(layout, index, row) for index, row in enumerate(attention.word_rows, 1)]
     notes = [text(MARGIN, layout.notes_y + NOTE_LINE * index, line) for index, line in enumerate(layout.notes)]
     parts.append(element("g", "".join(notes), font_size=NOTE_SIZE, fill=FAINT))
     height = layout.notes_y + NOTE_LINE * len(notes) + MARGIN

@@ -5,11 +5,13 @@ map in the browser with `assets/maps.js`, which tests compare with `Attention`.
 """
 
 import base64
+import hashlib
 import html
 import json
 import math
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, replace
+from importlib.resources import files
 from pathlib import Path
 from string import Template
 from typing import Any
@@ -19,15 +21,13 @@ import numpy as np
 from softgaze.bundle import ATTENTION, Bundle
 from softgaze.errors import DataError
 from softgaze.explain.alignment import Alignment
-from softgaze.explain.attention_history import Snapshot, read_history
 from softgaze.explain.attention_map import Attention
 from softgaze.explain.corpus_report import MIN_FAITHFULNESS, RANKINGS, CorpusReport
 from softgaze.explain.recording import KINDS, MEASURES, ROWS, UNITS, Matrix, PartAttention, SelectedMap
 from softgaze.explain.render.heatmap_svg import draw_heatmap
-from softgaze.explain.render.html import asset, document
 from softgaze.explain.render.image_overlay import caption, draw_image_overlay
 from softgaze.explain.render.text_layout import clean
-from softgaze.explain.serialization import ELEMENT, recording_to_dict, script_element, to_json
+from softgaze.explain.serialization import ELEMENT, Snapshot, read_history, recording_to_dict, script_element, to_json
 from softgaze.explain.what_if import Counterfactual
 
 DATA_ELEMENT = "softgaze-page"  # the id of the page data, next to the recordings
@@ -38,6 +38,46 @@ MAX_TITLE = 60  # characters of both sentences in the window title
 NAMES = {"kind": KINDS, "rows": ROWS, "measure": MEASURES, "unit": UNITS}
 IMAGE_NOTE = "Each image is brightest where its word has the largest weight, and dimmed where it has less."
 CROP_NOTE = "The model does not see the area outside the white frame."
+
+# --- documents -------------------------------------------------------------------------------------------------
+
+ASSETS = files("softgaze.explain.render") / "assets"
+STYLE = "style.css"  # shared by all pages
+
+DOCUMENT = """<!doctype html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>{css}</style>
+</head>
+<body>
+{body}
+<script>{js}</script>
+</body>
+</html>
+"""
+# Only this style and this script; images only from the page itself, which it needs to save a PNG.
+POLICY = (
+    "default-src 'none'; style-src '{css}'; script-src '{js}'; img-src data: blob:; base-uri 'none'; form-action 'none'"
+)
+
+
+def document(title: str, body: str, *, styles: tuple[str, ...] = (), scripts: tuple[str, ...] = ()) -> str:
+    """Return a page with files of `assets/` as its styles and scripts; no other code can run in it."""
+    css, js = ("\n".join(map(asset, names)) for names in ((STYLE, *styles), scripts))
+    policy = POLICY.format(css=_csp_hash(css), js=_csp_hash(js))
+    return DOCUMENT.format(title=html.escape(title), policy=policy, css=css, body=body, js=js)
+
+
+def _csp_hash(text: str) -> str:
+    return "sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def asset(name: str) -> str:
+    return (ASSETS / name).read_text(encoding="utf-8")
 
 
 def _page(name: str, title: str, heading: str, data: Any, recordings: Sequence[Attention] = ()) -> str:

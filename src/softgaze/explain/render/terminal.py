@@ -1,5 +1,10 @@
-"""An attention map as plain text, aligned for any width and direction of characters."""
+"""An attention map as plain text: a heat map for any width and direction of characters, and a summary in words.
 
+The summary takes words without their attached punctuation, as in alignments, so a weight may differ from that of the
+cell in the map. The page computes the same summary in `assets/attention.js`: change both together.
+"""
+
+import math
 import shutil
 from collections.abc import Iterator, Sequence
 from itertools import pairwise
@@ -7,15 +12,25 @@ from typing import NamedTuple
 
 from rich.cells import cell_len
 
-from softgaze.explain.attention_map import Attention
-from softgaze.explain.render.text_layout import LEFT_TO_RIGHT_MARK, clean, is_right_to_left, isolate
-from softgaze.explain.word_spans import Label
+from softgaze.explain.attention_map import UNUSED, Attention, group_tokens
+from softgaze.explain.recording import Matrix
+from softgaze.explain.render.text_layout import LEFT_TO_RIGHT_MARK, clean, is_right_to_left, isolate, wrap
+from softgaze.explain.word_spans import ATTACHED, Label, TokenizedText
 
 SHADES = " ░▒▓█"
 THRESHOLDS = (0.08, 0.25, 0.45, 0.7)  # of each shade but the first
 IMAGE_CELLS = {shade: 2 * shade for shade in SHADES} | {" ": "· "}  # dots make the edges of an image visible
 SPACING, MARK_SPACING = "  ", "    "  # between words; between words and BOS or EOS
 LEGEND = "  ".join(f"{shade} ≥ {least:.2f}" for shade, least in zip(SHADES[1:], THRESHOLDS, strict=True))
+MAX_LISTED = 3  # strongest words listed
+
+# Meaning of a rank correlation, from the best down.
+FAITHFULNESS = (
+    (0.6, "the most attended words are mostly those that mattered"),
+    (0.3, "the most attended words are partly those that mattered"),
+    (0.1, "attention says little about what mattered"),
+    (-1.0, "attention does not show what mattered"),
+)
 
 
 class Column(NamedTuple):
@@ -49,7 +64,7 @@ def text_heatmap(attention: Attention, width: int | None = None) -> str:
             cells = [column.spacing + _shade(weights[column.position]) * column.width for column in block]
             lines += [*[""] * is_apart, _line(pad_to(clean(label.text), margin), cells)]
         blocks.append("\n".join(lines))
-    return "\n\n".join([*blocks, "\n".join([LEGEND, *wrap_cells(clean(attention.description), width)])])
+    return "\n\n".join([*blocks, "\n".join([LEGEND, *wrap(clean(attention.description), width, cell_len)])])
 
 
 def _with_boundaries(labels: Sequence[Label]) -> Iterator[tuple[Label, bool]]:
@@ -82,17 +97,6 @@ def _shade(weight: float) -> str:
     return SHADES[sum(weight >= least for least in THRESHOLDS)]
 
 
-def wrap_cells(text: str, width: int) -> list[str]:
-    """Break into lines of at most `width` terminal cells; longer words get a line of their own."""
-    lines: list[str] = []
-    for word in text.split():
-        if lines and cell_len(f"{lines[-1]} {word}") <= width:
-            lines[-1] += f" {word}"
-        else:
-            lines.append(word)
-    return lines
-
-
 def pad_to(word: str, width: int) -> str:
     """Pad with spaces to `width` terminal cells."""
     return isolate(word) + " " * (width - cell_len(word))
@@ -100,12 +104,11 @@ def pad_to(word: str, width: int) -> str:
 
 def _image_heatmap(attention: Attention, width: int) -> str:
     blocks = []
-    for row, label in enumerate(attention.row_labels):
-        if label.word is not None:
-            tile = attention.tiles[row]
-            most = max(float(tile.max()), 1e-12)
-            cells = ["".join(IMAGE_CELLS[_shade(weight / most)] for weight in line) for line in tile]
-            blocks.append([clean(label.text), *cells])
+    for row in attention.word_rows:
+        tile = attention.tiles[row]
+        most = max(float(tile.max()), 1e-12)
+        cells = ["".join(IMAGE_CELLS[_shade(weight / most)] for weight in line) for line in tile]
+        blocks.append([clean(attention.target[row]), *cells])
     block_width = max((cell_len(line) for block in blocks for line in block), default=1)
     per_row = max(1, (width + len(SPACING)) // (block_width + len(SPACING)))
     rows = [
@@ -116,4 +119,78 @@ def _image_heatmap(attention: Attention, width: int) -> str:
         for start in range(0, len(blocks), per_row)
     ]
     legend = [f"{LEGEND} of the largest weight of each word", clean(attention.description)]
-    return "\n\n".join([*rows, "\n".join(line for text in legend for line in wrap_cells(text, width))])
+    return "\n\n".join([*rows, "\n".join(line for text in legend for line in wrap(text, width, cell_len))])
+
+
+# --- in words --------------------------------------------------------------------------------------------------
+
+
+def summarize(attention: Attention) -> str:
+    """Return, for example, `학교에 ← school 0.83, 갔어요 ← went 0.71; 1 source word unused: very`."""
+    weights = _core_weights(attention)
+    links = [(row, int(weights[row].argmax())) for row in attention.word_rows if weights[row].any()]
+    strongest = sorted(sorted(links, key=lambda link: -weights[link])[:MAX_LISTED])
+    listed = [
+        f"{attention.target[row]} ← {attention.source[column]} {weights[row, column]:.2f}" for row, column in strongest
+    ]
+    noun = "cell" if attention.grid else "word" if attention.view.unit == "words" else "subword"
+    if attention.view.kind != "decoder" and not attention.grid:
+        noun = f"source {noun}"
+    names = [attention.source[column] for column in unused_columns(attention)]
+    unused = f"{len(names)} {noun}{'s' if len(names) > 1 else ''} unused: {list_words(names)}"
+    return f"{', '.join(listed) or 'no word attends to anything'}; {unused if names else f'every {noun} was used'}"
+
+
+def unused_columns(attention: Attention) -> list[int]:
+    """Return the columns of words whose weights sum to less than `UNUSED` over the output words."""
+    coverage = _core_weights(attention)[attention.word_rows].sum(axis=0)
+    return [column for column in attention.word_columns if coverage[column] < UNUSED]
+
+
+def _core_weights(attention: Attention) -> Matrix:
+    """Return (T, S) as shown, but words without their attached punctuation."""
+    if attention.view.unit == "subwords":
+        return attention.weights
+
+    def labels(text: TokenizedText) -> list[Label]:
+        core_of = text.core_of
+        return [
+            label._replace(positions=tuple(token for token in label.positions if core_of[token] != ATTACHED))
+            for label in text.word_labels()
+        ]
+
+    rows, columns = attention.to_row_labels(labels(attention.query_text)), labels(attention.key_text)
+    return group_tokens(attention.recording.map(attention.view), rows, columns)
+
+
+def list_words(words: Sequence[str]) -> str:
+    """Join the first words and count the rest; not with commas, which words may end in."""
+    limit = 2 * MAX_LISTED
+    more = [f"and {len(words) - limit} more"] if len(words) > limit else []
+    return " · ".join([*words[:limit], *more])
+
+
+def describe_faithfulness(value: float) -> str:
+    if math.isnan(value):
+        return "unknown: the sentence is too short to rank its words"
+    return f"{value:.2f}: {next(words for least, words in FAITHFULNESS if value >= least)}"
+
+
+def describe_entropy(attention: Attention) -> str:
+    columns = len(attention.source)
+    values = attention.entropy()
+    mean = float(values.mean()) if len(values) else 0.0
+    return f"{mean:.2f} nats on average (0: one column, {math.log(max(columns, 1)):.2f}: uniform over {columns})"
+
+
+def describe_coverage(attention: Attention) -> str:
+    coverage = attention.coverage()
+    columns = sorted(attention.word_columns, key=coverage.__getitem__)
+    if not columns:
+        return "no words to cover"
+    least, most = (f"{attention.source[column]} {coverage[column]:.2f}" for column in (columns[0], columns[-1]))
+    return f"from {least} to {most} (each {'source' if attention.view.kind == 'encoder' else 'output'} word gives 1)"
+
+
+def describe_sink(attention: Attention) -> str:
+    return f"{100 * attention.sink:.0f} % of the attention is on BOS and EOS"

@@ -5,6 +5,7 @@ Widths are generous estimates in em, because the fonts of the reader are unknown
 
 import re
 import unicodedata
+from collections.abc import Callable
 from functools import lru_cache
 
 import regex
@@ -92,16 +93,16 @@ def truncate(text: str, max_width: float) -> str:
     return prefix + ELLIPSIS
 
 
-def wrap(text: str, max_width: float) -> list[str]:
-    """Break into lines of at most `max_width` em at spaces, and inside words that are wider than a line."""
+def wrap(text: str, max_width: float, width_of: Callable[[str], float] = text_width) -> list[str]:
+    """Break into lines of at most `max_width` (em, by default) at spaces, and inside words wider than a line."""
     lines = [""]
     for word in text.split():
-        if lines[-1] and text_width(f"{lines[-1]} {word}") <= max_width:
+        if lines[-1] and width_of(f"{lines[-1]} {word}") <= max_width:
             lines[-1] += f" {word}"
             continue
         lines.append("")
         for grapheme in graphemes(word):
-            if lines[-1] and text_width(lines[-1] + grapheme) > max_width:
+            if lines[-1] and width_of(lines[-1] + grapheme) > max_width:
                 lines.append("")
             lines[-1] += grapheme
     return [line for line in lines if line]
