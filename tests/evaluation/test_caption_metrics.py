@@ -92,50 +92,31 @@ SET = st.lists(TEXT, min_size=1, max_size=4)
 IMAGES = st.lists(st.tuples(TEXT, SET), min_size=1, max_size=5)
 
 
-def scored(*images):
-    """Captions and references as text."""
-    captions, references = zip(*images, strict=True)
-    return cider([each.split() for each in captions], [[each.split() for each in own] for own in references])
+DAMPED = {words: math.exp(-(words**2) / (2 * CIDER_SIGMA**2)) for words in (1, 2)}  # by the difference of lengths
+RARE = math.log(2) / math.hypot(math.log(2), math.log(4))
 
 
-def test_a_caption_that_is_its_only_reference_gets_ten():
-    assert scored(("a b c d", ["a b c d"]), ("e f g h", ["e f g h"])) == [pytest.approx(10)] * 2
-
-
-def test_sizes_of_ngrams_that_a_caption_is_too_short_for_count_as_nothing():
-    assert scored(("a b", ["a b"]), ("c d", ["c d"]))[0] == pytest.approx(10 * 2 / 4)
-
-
-def test_by_hand_one_word_of_two():
-    # idf of every word is ln 2; words (1, 1) against (1, 1) with one shared: 1 / 2; no pair is shared.
-    assert scored(("a x", ["a b"]), ("c d", ["c d"]))[0] == pytest.approx(10 * (1 / 2) / 4)
-
-
-def test_by_hand_a_word_of_every_image_says_nothing():
-    # "the" has idf 0; so words are (0, ln 2) against (0, ln 2): 1; the pair "the a" is that of the reference: 1.
-    assert scored(("the a", ["the a"]), ("the b", ["the b"]))[0] == pytest.approx(10 * 2 / 4)
-    assert scored(("the the", ["the a"]), ("the b", ["the b"]))[0] == 0
-
-
-def test_by_hand_repeating_a_word_earns_no_more():
-    # words: (3,) against (1,): min(3, 1) · 1 / (3 · 1) = 1 / 3, damped by two words more: exp(-4 / 72).
-    assert scored(("a a a", ["a"]), ("b", ["b"]))[0] == pytest.approx(10 / 3 * math.exp(-4 / (2 * CIDER_SIGMA**2)) / 4)
-
-
-def test_by_hand_the_mean_over_references():
-    # One of two references is the caption itself, the other shares nothing with it.
-    assert scored(("a b c d", ["a b c d", "x y z w"]), ("e", ["e"]))[0] == pytest.approx(5)
-
-
-def test_by_hand_how_rare_a_word_is():
-    # Of four images "a" is in two: idf ln 2; "b" is in one: idf ln 4. Caption "a", reference "a b".
-    result = scored(("a", ["a b"]), ("c", ["a"]), ("d", ["d"]), ("e", ["e"]))[0]
-    cosine = math.log(2) ** 2 / (math.log(2) * math.hypot(math.log(2), math.log(4)))
-    assert result == pytest.approx(10 * cosine * math.exp(-1 / (2 * CIDER_SIGMA**2)) / 4)
-
-
-def test_of_a_single_image_nothing_is_rare():
-    assert scored(("a dog runs fast", ["a dog runs fast"])) == [0]
+@pytest.mark.parametrize(
+    ("caption", "references", "others", "expected"),
+    [
+        ("a b c d", ["a b c d"], ["e f g h"], 10),  # equal to its only reference
+        ("a b", ["a b"], ["c d"], 10 * 2 / 4),  # too short for 3-grams and 4-grams, which count as nothing
+        ("a x", ["a b"], ["c d"], 10 * (1 / 2) / 4),  # one word of two, all with idf ln 2; no shared pair
+        ("the a", ["the a"], ["the b"], 10 * 2 / 4),  # "the" is in every image: idf 0
+        ("the the", ["the a"], ["the b"], 0),
+        ("a a a", ["a"], ["b"], 10 / 3 * DAMPED[2] / 4),  # min(3, 1) · 1 / (3 · 1)
+        ("a b c d", ["a b c d", "x y z w"], ["e"], 5),  # the mean over references
+        ("a", ["a b"], ["a", "d", "e"], 10 * RARE * DAMPED[1] / 4),  # of four images "a" is in two, "b" in one
+        ("a dog runs fast", ["a dog runs fast"], [], 0),  # of a single image nothing is rare
+        ("", ["a dog"], ["b"], 0),
+    ],
+)
+def test_cider_by_hand(caption, references, others, expected):
+    """The other images have one reference each, which is their caption."""
+    images = [(caption, references), *((text, [text]) for text in others)]
+    captions, texts = zip(*images, strict=True)
+    scores = cider([each.split() for each in captions], [[each.split() for each in own] for own in texts])
+    assert scores[0] == pytest.approx(expected)
 
 
 @given(IMAGES)
@@ -159,10 +140,6 @@ def test_other_names_of_words_give_the_same_scores(images):
     renamed = [[f"<{word}>" for word in words] for words in captions]
     others = [[[f"<{word}>" for word in words] for words in own] for own in references]
     assert cider(renamed, others) == pytest.approx(cider(captions, references))
-
-
-def test_nothing_written_scores_nothing():
-    assert scored(("", ["a dog"]), ("b", ["b"]))[0] == 0
 
 
 # --- ROUGE-L

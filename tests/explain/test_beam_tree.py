@@ -8,7 +8,7 @@ from rich.cells import cell_len
 
 from bundles import SMALL, make_bundle
 from softgaze.errors import UsageError
-from softgaze.explain.beam_tree import LEGEND, BeamNode, BeamTrace, SearchLog
+from softgaze.explain.beam_tree import LEGEND, BeamNode, SearchLog
 from softgaze.explain.word_spans import EOS_MARK
 from softgaze.special_tokens import EOS
 from softgaze.translator import load
@@ -105,7 +105,10 @@ def test_each_part_has_a_tree(translator):
 
 
 def test_empty_text_has_no_tree(translator):
-    assert translator.translate("").beam.hypotheses == ()
+    beam = translator.translate("").beam
+    assert beam.hypotheses == ()
+    with pytest.raises(ValueError, match="text is empty"):
+        beam.tree()
 
 
 def test_samples_have_no_beam(translator):
@@ -154,8 +157,3 @@ def test_json_contains_the_whole_tree(tmp_path):
 
     LOG.root().to_json(tmp_path / "tree.json")
     assert read(json.loads((tmp_path / "tree.json").read_text(encoding="utf-8"))) == LOG.root()
-
-
-def test_without_parts_there_is_no_tree():
-    with pytest.raises(ValueError, match="text is empty"):
-        BeamTrace((), ()).tree()

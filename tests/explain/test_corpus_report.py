@@ -17,7 +17,6 @@ from softgaze.explain.corpus_report import (
     LEVELS,
     MIN_FAITHFULNESS,
     RANKINGS,
-    CorpusReport,
     ExpectedCoverage,
     SentenceReport,
     _loops,
@@ -219,6 +218,11 @@ def test_the_worst_are_kept_and_everything_is_counted(limit):
     json.dumps(summary, allow_nan=False)
 
 
+def test_an_empty_corpus_has_no_sentences():
+    corpus = report_corpus([])
+    assert (corpus.kept(), corpus.summary()["aer"], corpus.is_complete) == ([], None, True)
+
+
 def test_the_worst_faithfulness_is_the_lowest():
     reports = [make(line, faithfulness=value) for line, value in enumerate([0.2, MIN_FAITHFULNESS, -0.1, None, 0.9], 1)]
     assert [each.line for each in report_corpus(reports).worst("faithfulness")] == [3, 1]
@@ -232,13 +236,6 @@ def test_the_error_rate_is_that_of_all_links_together():
         for line, predicted in enumerate(pairs, 1)
     ]
     assert report_corpus(reports).summary()["aer"] == pytest.approx(aer(pairs, [gold] * 3, gold_base=0), abs=1e-4)
-
-
-def test_an_empty_corpus():
-    corpus = report_corpus([])
-    assert corpus.kept() == []
-    assert corpus.summary()["aer"] is None
-    assert CorpusReport().is_complete
 
 
 def test_every_number_is_in_a_histogram():

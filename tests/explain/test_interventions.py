@@ -222,15 +222,12 @@ def test_batch_rows_are_independent(model):
 
 
 def test_an_intervention_without_effect_changes_nothing(model):
+    assert apply_interventions(model, tokenizer(), [(), ()]) is model
     [plain] = search(model, [SOURCE], 3)
     for idle in (Sharpen(ALL_CROSS, 1.0), ForceAttention(ALL_CROSS, ((99, (1,)),)), MaskTokens(ALL_CROSS, ())):
         [hypotheses] = search(intervened(model, (idle,)), [SOURCE], 3)
         assert [each.tokens for each in hypotheses] == [each.tokens for each in plain]
         assert [each.score for each in hypotheses] == pytest.approx([each.score for each in plain], abs=1e-5)
-
-
-def test_without_interventions_the_model_is_returned(model):
-    assert apply_interventions(model, tokenizer(), [(), ()]) is model
 
 
 def test_merged_logits_are_a_distribution():

@@ -34,7 +34,8 @@ def example():
 
 
 def hostile():
-    words = ["</script><script>alert(1)</script>", "<!--", "]]>", "&lt;", '"', "\\", "🐕", "학교", "\u2028", EOS_MARK]
+    markup = ["</script><script>alert(1)</script>", "<!--", "]]>", "&lt;", '"', "\\"]
+    words = [*markup, "🐕", "학교", "\u2028", "\ud800", "\x00\x1b", "\ufffe", EOS_MARK]
     return Attention.of(words, ["</metadata>", EOS_MARK], np.full((2, len(words)), 1 / len(words)))
 
 

@@ -166,9 +166,6 @@ def test_inconsistent_texts_are_rejected():
 def test_the_text_is_restored(text):
     assert tokenized(text).text == " ".join(text.split())
     assert TokenizedText.from_words(text.split()).text == " ".join(text.split())
-
-
-def test_text_without_spaces_is_restored():
     assert tokenized("我去学校。").text == "我去学校。"
 
 

@@ -14,11 +14,11 @@ from PIL import Image
 from playwright.sync_api import expect
 
 from bundles import make_bundle
+from contrast import contrast
 from pictures import image_bundle
 from serving import serving
 from softgaze.data.sentence_split import split_sentences
 from softgaze.data.tokenizer import normalise
-from softgaze.explain.render.svg_primitives import contrast
 from softgaze.translator import load
 
 TEXT = "The small dog sees a tree."

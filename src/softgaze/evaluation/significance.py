@@ -47,9 +47,13 @@ class Difference:
     is_tested: bool = True  # whether there are at least MIN_SENTENCES sentences
 
     @property
+    def p(self) -> float:
+        """The larger p-value of both tests."""
+        return max(self.bootstrap_p, self.randomisation_p)
+
+    @property
     def is_significant(self) -> bool:
-        """Whether both tests give p < 0.05."""
-        return self.is_tested and max(self.bootstrap_p, self.randomisation_p) < 0.05
+        return self.is_tested and self.p < 0.05
 
 
 def signature(system: NgramStats, metric: str, *, paired: bool = False) -> str:

@@ -312,13 +312,3 @@ def test_every_validation_of_every_model_has_its_place_in_both_panels(scores, na
     for curve, each in zip(curves, scores, strict=False):
         down = [float(point.split(",")[1]) for point in curve]
         assert each.index(max(each)) == down.index(min(down)) or max(each) - each[down.index(min(down))] < 0.5
-
-
-def test_a_chart_that_stands_alone_tells_its_signature():
-    lines = [model("one", [2.0])]
-    assert "BLEU nrefs:1|tok:13a" in learning_chart(lines, signature="nrefs:1|tok:13a")
-    assert "BLEU nrefs" not in learning_chart(lines)
-
-
-def test_a_model_that_never_scored_is_drawn_too():
-    assert "<svg" in learning_chart([model("none", [0.0])])

@@ -3,6 +3,7 @@
 import json
 import xml.etree.ElementTree as ElementTree
 from dataclasses import replace
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -14,6 +15,7 @@ from bundles import lines, make_bundle, tokenizer
 from checks import TEXT
 from softgaze.bundle import Tokenizers
 from softgaze.data.corpus import Pair
+from softgaze.data.tokenizer import train_tokenizer
 from softgaze.evaluation.complexity.dependence import (
     Dependence,
     Link,
@@ -74,15 +76,13 @@ def test_both_measures_know_of_the_same_words(tmp_path):
         assert (np.isnan(one) == np.isnan(other)).all()
 
 
-def test_pairs_that_models_have_in_different_words_are_not_shared(tmp_path, monkeypatch):
-    model = load(make_bundle(tmp_path / "model"))
-    assert comparable_pairs({"one": model, "other": model}, PAIRS) == PAIRS
-    cut = {id(pair): number for number, pair in enumerate(PAIRS)}
-    monkeypatch.setattr(
-        "softgaze.evaluation.complexity.dependence.split_words",
-        lambda pair, each: ((pair.source,), (each if cut[id(pair)] < 3 else "",)),
-    )
-    assert comparable_pairs({"one": "one", "other": "other"}, PAIRS) == PAIRS[3:]
+def test_only_pairs_with_the_same_words_in_all_models_are_compared(tmp_path):
+    """Without spaces words are subwords, and the second tokenizer was trained on other text."""
+    model, unspaced = load(make_bundle(tmp_path / "model")), Pair("the dog", "我爱北京天安门")
+    assert comparable_pairs({"one": model, "other": model}, [*PAIRS, unspaced]) == [*PAIRS, unspaced]
+    chinese = train_tokenizer(["我爱北京", "北京天安门", "爱天安门"] * 20)
+    other = SimpleNamespace(bundle=SimpleNamespace(tokenizers=Tokenizers(chinese, chinese)))
+    assert comparable_pairs({"one": model, "other": other}, [*PAIRS, unspaced]) == PAIRS
 
 
 def test_every_word_of_every_model_and_measure_is_there(found):

@@ -13,7 +13,7 @@ from maps import random_attention, random_recording, random_stack
 from softgaze.explain import Alignment, Attention, Recording, SelectedMap, View
 from softgaze.explain.map_selection import occlusion_agreement, word_maps
 from softgaze.explain.occlusion import faithfulness
-from softgaze.explain.recording import PartAttention
+from softgaze.explain.recording import MEASURES, ROWS, UNITS, PartAttention
 from softgaze.explain.render.pages import attention_page
 from softgaze.explain.render.terminal import summarize
 from softgaze.explain.what_if import Counterfactual
@@ -25,14 +25,8 @@ SELECTED = SelectedMap(View(layer=1, head=0), 0.125, "occlusion", 24)  # a score
 def views(recording):
     for kind in recording.kinds:
         layers, heads = recording.size(kind)
-        fields = (
-            [None, *range(layers)],
-            [None, *range(heads)],
-            ("predicting", "reading"),
-            ("weights", "norms", "rollout"),
-        )
-        for layer, head, rows, measure, unit in product(*fields, ("words", "subwords")):
-            yield View(kind, layer, head, rows, measure, unit)
+        fields = [None, *range(layers)], [None, *range(heads)], ROWS, MEASURES, UNITS
+        yield from (View(kind, *choice) for choice in product(*fields))
 
 
 def one_part(seed):
@@ -109,6 +103,7 @@ def test_opens_with_ribbons_heat_map_and_summary(open_page):
     assert page.locator("#heat .number").all_text_contents() == ["0.90", "0.10", "0.83", "0.96", "0.10", "0.90"]
     assert page.inner_text("#description") == example().description
     assert page.title() == "the women go to school → 여자들은 학교에 가요"
+    assert not page.is_visible("#tabs")  # no what-if without counterfactuals
 
 
 def test_summary_equals_python_for_every_view(open_page):
@@ -195,20 +190,8 @@ def test_replay_buttons(open_page):
 
 
 STOPS = [
-    *(
-        "tab-explore",
-        "cross",
-        "encoder",
-        "decoder",
-        "layer",
-        "head",
-        "weights",
-        "norms",
-        "rollout",
-        "predicting",
-        "reading",
-    ),
-    *("words", "subwords", "column", "row", "previous", "play", "next", "heat", "tile"),
+    *("tab-explore", "cross", "encoder", "decoder", "layer", "head", "weights", "norms", "rollout"),
+    *("predicting", "reading", "words", "subwords", "column", "row", "previous", "play", "next", "heat", "tile"),
     *("", "scroll", "save-svg", "save-png", "save-pharaoh", "save-json"),  # the summary has no name but its text
 ]
 FOCUSED = """() => {
@@ -271,11 +254,6 @@ def test_options_select_the_view(open_page):
     assert page.inner_text("#description") == attention.decoder().reading().head(2, 1).description
     page.click("#selected")
     assert page.inner_text("#description") == attention.description
-
-
-def test_rows_without_eos_cannot_be_read(open_page):
-    page = open_page(attention_page(Attention.of(["a", "b"], ["c"], [[0.5, 0.5]])))
-    assert page.is_disabled("[data-option=reading]")
 
 
 def test_heads_are_sorted_by_agreement_with_occlusion(open_page):
@@ -360,11 +338,6 @@ def counterfactual(**changes):
     diff = (("same", "여자들은"), ("removed", "학교에"), ("same", "가요"))
     plain = Counterfactual("mask", "without “school”", 4, "여자들은 가요", -0.25, diff, other, before=-0.125)
     return plain._replace(**changes)
-
-
-def test_no_what_if_without_counterfactuals(open_page):
-    page = open_page(attention_page(example()))
-    assert not page.is_visible("#tabs")
 
 
 def test_what_if_answers_without_a_server(open_page):
@@ -503,15 +476,8 @@ def attention_of(source, target):
     return Attention.of(source, target, weights)
 
 
-EVIL = [
-    "</script><script>alert(1)</script>",
-    "<img src=x onerror=alert(1)>",
-    "<!--",
-    "]]>",
-    "&lt;",
-    "\u202eevil",
-    "\x00",
-]
+MARKUP = ["</script><script>alert(1)</script>", "<img src=x onerror=alert(1)>", "<!--", "]]>", "&lt;"]
+EVIL = [*MARKUP, "\u202eevil", "\x00"]
 HOSTILE = {
     "markup": ([*EVIL, EOS_MARK], ["</metadata>", *EVIL, EOS_MARK]),
     "emoji": (["🐕‍🦺", "👩‍👩‍👧", EOS_MARK], ["🐕", EOS_MARK]),
@@ -548,9 +514,10 @@ def test_hostile_text_is_only_text(open_page, tmp_path, source, target, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_empty_output(open_page):
+def test_empty_output_without_eos(open_page):
     page = open_page(attention_page(Attention.of(["a", "b"], [], np.zeros((0, 2)))))
     assert "empty" in sentence(page)
+    assert page.is_disabled("[data-option=reading]")  # needs an EOS row
     page.keyboard.press("ArrowRight")
     page.click("#play")
     page.click("[data-option=subwords]")

@@ -72,6 +72,7 @@ def test_opens_with_the_undimmed_image_and_a_tile_for_each_word(open_page):
     assert f"p {attention.word_probs[0]:.2f}" in labels
     assert page.inner_text("#description") == attention.description
     assert page.locator("#images").is_hidden()
+    assert page.locator("select").count() == 0  # one layer, one head
 
 
 def test_a_word_shows_its_attention(open_page):
@@ -172,10 +173,6 @@ def test_layer_and_head_can_be_selected(open_page):
     assert abs(mask_of(page, "#tiles canvas", 1) - darkness(other.tiles[1]).ravel()).max() < 0.01
 
 
-def test_one_map_has_no_layer_or_head_select(open_page):
-    assert open_page(image_page([example()])).locator("select").count() == 0
-
-
 def test_several_images_are_selected_by_their_thumbnails(open_page):
     attentions = [scene_attention(number) for number in range(3)]
     page = open_page(image_page(attentions, ["one.png", "둘.png", HOSTILE]))
@@ -242,9 +239,8 @@ def test_table_for_screen_readers(open_page):
     expect(page.locator("#as-text tbody tr").nth(1)).to_have_text(re.compile(r"^dog0\.25row 2, column 350 %1$"))
 
 
-def test_empty_caption(open_page):
-    page = open_page(image_page([random_image_attention([EOS_MARK], (2, 2))]))
-    assert "empty" in sentence(page)
+def test_empty_caption_is_reported(open_page):
+    assert "empty" in sentence(open_page(image_page([random_image_attention([EOS_MARK], (2, 2))])))
 
 
 def test_reading_rows_keep_the_probability_of_their_word(open_page):

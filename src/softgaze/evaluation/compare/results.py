@@ -191,9 +191,7 @@ def compare_pairs(models: Sequence[ModelResult]) -> list[Record]:
     records: list[Record] = []
     for one, other in combinations(models, 2):
         tests = {metric: difference(one.stats["test"], other.stats["test"], metric) for metric in TITLES}
-        scores = {
-            metric: {**asdict(test), "p": max(test.bootstrap_p, test.randomisation_p)} for metric, test in tests.items()
-        }
+        scores = {metric: {**asdict(test), "p": test.p} for metric, test in tests.items()}
         records.append({"one": one.job.name, "other": other.job.name, **scores})
     for metric in TITLES:
         for record, corrected in zip(records, holm([record[metric]["p"] for record in records]), strict=True):

@@ -332,15 +332,14 @@ def _source_embeddings(model: Seq2Seq) -> Iterator[list[Tensor]]:
 # --- sentences --------------------------------------------------------------------------------------------------
 
 
-def split_words(pair: Pair, translator: Translator) -> tuple[tuple[str, ...], ...]:
-    """Return the words of both sides as a model has them; in scripts without spaces, its subwords."""
-    tokenizers = translator.bundle.tokenizers
-    return tuple(text.words for text in TokenizedPair.of(*pair, tokenizers).texts(tokenizers))
-
-
 def comparable_pairs(translators: dict[str, Translator], pairs: Sequence[Pair]) -> list[Pair]:
-    """Return the pairs that all models split into the same words."""
-    return [pair for pair in pairs if len({split_words(pair, model) for model in translators.values()}) == 1]
+    """Return the pairs that all models split into the same words: in scripts without spaces, words are subwords."""
+
+    def words(pair: Pair, tokenizers: Tokenizers) -> tuple[tuple[str, ...], ...]:
+        return tuple(text.words for text in TokenizedPair.of(*pair, tokenizers).texts(tokenizers))
+
+    models = [translator.bundle.tokenizers for translator in translators.values()]
+    return [pair for pair in pairs if len({words(pair, tokenizers) for tokenizers in models}) == 1]
 
 
 def sample_by_length(pairs: Sequence[Pair], count: int = MAX_SENTENCES) -> list[Pair]:
