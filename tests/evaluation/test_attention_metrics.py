@@ -92,14 +92,14 @@ DOG, CAT, MAN = Box(0, 0, 0.5, 0.5), Box(0.5, 0.5, 1, 1), Box(0.5, 0, 1, 0.5)
 
 
 @given(NUMBERS, st.sampled_from(["en", "ko"]))
-def test_the_right_caption_names_every_thing_of_a_scene_at_its_place(number, language):
+def test_the_correct_caption_mentions_every_object_with_its_box(number, language):
     picture = scenes.load("test")[number]
     boxes = draw(picture).boxes
     expected = [Mention(word, (box,)) for word, box in zip(picture.nouns(language), boxes, strict=True)]
     assert scene_mentions(picture, picture.captions[language], language) == expected
 
 
-def test_a_wrong_noun_points_at_nothing_and_others_still_do():
+def test_a_wrong_noun_is_left_out_and_the_others_are_kept():
     picture = next(scene for scene in scenes.load("test") if len(scene.objects) == 2)
     first, second = (item.shape for item in picture.objects)
     wrong = next(word for word in ("circle", "star", "moon") if word not in (first, second))
@@ -111,7 +111,7 @@ def test_a_wrong_noun_points_at_nothing_and_others_still_do():
 
 @settings(max_examples=10)
 @given(NUMBERS)
-def test_a_look_at_the_right_box_points_and_an_even_one_is_chance(number):
+def test_attention_inside_the_box_scores_one_and_uniform_attention_scores_chance(number):
     picture = scenes.load("test")[number]
     text, boxes = picture.captions["en"], draw(picture).boxes
     words = text.split()
@@ -139,7 +139,7 @@ def test_the_mean_chance_over_scenes_is_that_of_the_scenes():
     assert str(mean).startswith(f"{mean.mass:.1%} of the attention of {mean.nouns} nouns")
 
 
-def test_nothing_has_no_mean():
+def test_the_mean_of_no_scores_is_none():
     assert mean_pointing([]) is None
     assert mean_pointing([PointingScore(0.2, 0.1), PointingScore(0.6, 0.3)]) == pytest.approx((0.4, 0.2, 2))
 
@@ -158,11 +158,11 @@ LABELS = [LabelledBox(DOG, "dog"), LabelledBox(CAT, "dog"), LabelledBox(MAN, "pe
         ("", {}),
     ],
 )
-def test_words_that_name_a_kind_of_thing_in_the_picture(text, expected):
+def test_words_that_name_a_category_of_the_image(text, expected):
     assert {each.word: each.boxes for each in label_mentions(text, LABELS)} == expected
 
 
-def test_boxes_are_those_of_the_photo_and_the_look_is_at_what_was_seen_of_it():
+def test_boxes_are_cut_to_the_crop_that_the_model_saw():
     photo = Photo(b"", "image/png", ImageSize(200, 100), Box(0.25, 0, 0.75, 1))
     weights = [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
     attention = Attention.of(None, ["dog", "cat"], weights, grid=(2, 2), photo=photo)

@@ -52,19 +52,19 @@ def test_automatic_buckets_are_big_enough_and_not_too_many(lengths):
     assert len(sizes) <= MAX_BUCKETS + max(1, len(lengths) // (20 * MIN_SENTENCES) + 1)
 
 
-def test_round_numbers_end_them():
+def test_automatic_buckets_end_at_round_numbers():
     lengths = [length for length in range(1, 38) for _ in range(20)]
     assert [bucket.label for bucket in make_buckets(lengths)] == [
         "1–5", "6–10", "11–15", "16–20", "21–25", "26–30", "31–35", "36–37",
     ]  # fmt: skip
 
 
-def test_very_short_sentences_are_not_alone_since_bleu_has_nothing_to_count_in_them():
+def test_very_short_sentences_share_a_bucket_because_they_have_no_4_grams():
     lengths = [length for length in range(1, 9) for _ in range(50)]
     assert [bucket.label for bucket in make_buckets(lengths)] == ["1–5", "6", "7", "8"]
 
 
-def test_given_edges_end_them_and_the_rest_is_one_more():
+def test_given_edges_end_buckets_and_longer_sentences_are_one_more():
     buckets = make_buckets([3, 10, 11, 90], [10, 20, 30])
     assert [(bucket.label, bucket.members) for bucket in buckets] == [
         ("3–10", (0, 1)),
@@ -84,7 +84,7 @@ def test_edges_that_do_not_increase_are_rejected(edges):
         make_buckets([1, 2, 3], edges)
 
 
-def test_length_is_in_words_and_where_there_are_none_in_characters():
+def test_length_counts_words_or_in_unspaced_scripts_characters():
     assert source_lengths(["A small  dog.", "나는 학교에 가요.", "今天我去学校", ""]) == [3, 3, 6, 0]
 
 
@@ -131,7 +131,7 @@ def words(tree):
     return [each.text for each in tree.iter(SVG + "text")]
 
 
-def test_every_system_has_a_line_a_band_markers_and_its_name():
+def test_every_system_has_a_line_an_interval_markers_and_its_name():
     tree = drawn(curve("rnn", [50, 40, 10]), curve("transformer", [52, 51, 50]))
     for number, name in enumerate(["rnn", "transformer"]):
         assert len(of(tree, "polyline", stroke=SERIES[number])) == 1
@@ -153,7 +153,7 @@ def test_a_bucket_of_one_length_has_that_length_in_its_middle():
     assert middles == pytest.approx([across for across, _ in places(of(tree, "polyline")[0])], abs=0.1)
 
 
-def test_a_line_runs_inside_its_band():
+def test_a_line_runs_inside_its_confidence_interval():
     tree = drawn(curve("a", [10, 60, 30, 90]))
     line = places(of(tree, "polyline")[0])
     band = places(of(tree, "polygon", **{"fill-opacity": "0.14"})[0])
@@ -162,7 +162,7 @@ def test_a_line_runs_inside_its_band():
         assert upper[1] <= down <= lower[1]
 
 
-def test_what_lies_beyond_is_dashed_shaded_and_said():
+def test_scores_beyond_the_trained_lengths_are_dashed_and_labelled():
     tree = drawn(curve("a", [50, 40]), curve("a", [30, 20], start=41, is_beyond=True))
     lines = of(tree, "polyline", stroke=SERIES[0])
     assert [each.get("stroke-dasharray") is not None for each in lines] == [False, True]
@@ -179,7 +179,7 @@ def test_a_system_has_its_colour_in_every_panel():
     assert {"BLEU", "chrF"} <= set(words(tree))
 
 
-def test_one_far_too_long_sentence_does_not_squeeze_the_rest():
+def test_one_very_long_sentence_does_not_squeeze_the_chart():
     long = LengthCurve("a", (*curve("a", [50, 40]).points, BucketScore(11, 5000, 12.0, 30, Estimate(30, 20, 40))))
     assert max(across for across, _ in places(of(drawn(long), "polyline")[0])) > 300
 

@@ -44,7 +44,7 @@ def test_with_one_reference_bleu_4_and_exact_are_those_of_translations():
     assert (result.values["bleu_4"], result.exact) == (pytest.approx(other.bleu), other.exact)
 
 
-def test_right_captions_have_the_highest_scores():
+def test_captions_equal_to_their_reference_have_the_highest_scores():
     result = score_captions([own[0] for own in REFERENCES[:2]], [own[:1] for own in REFERENCES[:2]])
     expected = {name: 1000 if name == "cider" else 100 for name in TITLES}
     assert result.values == pytest.approx(expected)
@@ -73,13 +73,13 @@ def test_every_score_has_a_line_with_its_signature():
     assert result.to_dict()["references"] == 6
 
 
-def test_nothing_written_is_scored_as_nothing():
+def test_empty_captions_score_zero():
     result = score_captions(["", ""], [["a dog"], ["a cat"]])
     assert set(result.values.values()) == {0.0}
 
 
 @pytest.mark.parametrize(("captions", "references"), [([], []), (["a"], []), (["a"], [[]])])
-def test_captions_without_references_are_refused(captions, references):
+def test_captions_without_references_are_rejected(captions, references):
     with pytest.raises(ValueError, match="set of references"):
         score_captions(captions, references)
 
@@ -120,7 +120,7 @@ def test_cider_by_hand(caption, references, others, expected):
 
 
 @given(IMAGES)
-def test_scores_lie_between_nothing_and_ten(images):
+def test_scores_lie_between_0_and_10(images):
     captions, references = zip(*images, strict=True)
     assert all(0 <= each <= 10 + 1e-9 for each in cider(captions, references))
 

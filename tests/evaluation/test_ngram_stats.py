@@ -32,7 +32,7 @@ def test_scores_and_signatures_are_those_of_metrics():
 
 @given(members=st.lists(st.integers(0, len(REFERENCES) - 1), min_size=1, max_size=20))
 @settings(deadline=None, max_examples=10)
-def test_any_choice_of_sentences_scores_as_if_it_were_the_test_set(members):
+def test_any_subset_scores_as_its_own_test_set(members):
     part = STATS.subset(members)
     chosen = [HYPOTHESES[each] for each in members], [REFERENCES[each] for each in members]
     assert part.sentences == len(members)
@@ -59,6 +59,6 @@ def test_chrf_is_that_of_sacrebleu_however_few_ngrams_match(orders):
 
 
 @pytest.mark.parametrize(("hypotheses", "references"), [([], []), (["a"], ["a", "b"])])
-def test_what_cannot_be_compared_is_refused(hypotheses, references):
+def test_texts_without_matching_references_are_rejected(hypotheses, references):
     with pytest.raises(ValueError, match="cannot be scored"):
         count_ngrams(hypotheses, references)

@@ -54,7 +54,7 @@ def test_the_record_has_every_number_and_survives_json(whole):
         assert (own["low"], own["high"]) == (bucket["low"], bucket["high"])
 
 
-def test_signatures_say_how_it_was_resampled(whole):
+def test_signatures_name_the_resampling(whole):
     assert all(
         "|bs:1000|ar:10000|seed:12345|" in each
         for each in evaluation_record(whole)["confidence_intervals"]["signatures"].values()
@@ -63,13 +63,13 @@ def test_signatures_say_how_it_was_resampled(whole):
     assert all("|bs:1000|seed:12345|" in each and "ar:" not in each for each in alone.values())
 
 
-def test_only_what_was_asked_for_is_record():
+def test_only_measured_results_are_in_the_record():
     alone = Evaluation(SYSTEMS[1:])
     assert set(evaluation_record(alone)) == {"confidence_intervals"}
     assert len(list(evaluation_tables(alone))) == 1
 
 
-def test_attention_is_of_those_who_look(whole):
+def test_only_systems_with_attention_have_metrics_of_it(whole):
     record = evaluation_record(whole)["attention"]
     assert set(record) == {"new"}
     assert (record["new"]["entropy"], record["new"]["coverage"], record["new"]["map"]) == (0.5, 0.75, "the best map")
@@ -108,7 +108,7 @@ def test_a_bucket_of_too_few_sentences_has_no_p_value_and_no_star():
     assert not Difference(**few).is_significant
 
 
-def test_where_all_is_tested_nothing_is_said_of_too_few(whole):
+def test_no_note_about_too_few_sentences_if_all_are_tested(whole):
     assert not any("fewer than" in table.note for table in evaluation_tables(whole))
 
 
@@ -116,7 +116,7 @@ def test_p_values_are_never_shown_as_zero():
     assert (p_cell(0.0009), p_cell(0.001), p_cell(1)) == ("<0.001", "0.001", "1.000")
 
 
-def test_everything_is_on_the_page(whole):
+def test_the_page_has_all_tables_signatures_and_meanings(whole):
     page = evaluation_page(whole, {"model": "runs/<new>"})
     for table in evaluation_tables(whole):
         assert table.html() in page
@@ -128,7 +128,7 @@ def test_everything_is_on_the_page(whole):
         assert f"<dt>{word}</dt>" in page
 
 
-def test_what_is_not_there_is_not_explained():
+def test_the_page_explains_only_terms_it_uses():
     page = evaluation_page(Evaluation(SYSTEMS[1:]), {})
     assert "<svg" not in page
     assert f"<dt>{INTERVAL}</dt>" in page

@@ -29,7 +29,7 @@ NAMES = ("bleu", "chrf")
 
 
 @pytest.mark.parametrize("kind", ["bs", "ar"])
-def test_what_is_drawn_and_signed_is_what_sacrebleu_draws_and_signs(kind, monkeypatch):
+def test_draws_p_values_and_signatures_are_those_of_sacrebleu(kind, monkeypatch):
     """Not only within noise: with the same seed the same sets are drawn, and its p-values follow from ours."""
     monkeypatch.setattr(significance, "TRIALS", 1000)
     pair = STATS["worse"], STATS["like worse"]
@@ -63,7 +63,7 @@ def null_pairs(count, size=100):
         yield [NgramStats({"bleu": np.where(turned ^ end, *parts)}, {}) for end in (False, True)]
 
 
-def test_of_equally_good_systems_one_pair_in_twenty_seems_to_differ(monkeypatch):
+def test_p_values_of_equally_good_systems_are_calibrated(monkeypatch):
     """By sacreBLEU's form of the bootstrap it is more than twice as many, which is why ours is another."""
     monkeypatch.setattr(significance, "TRIALS", 1000)
     pairs = list(null_pairs(300))
@@ -74,7 +74,7 @@ def test_of_equally_good_systems_one_pair_in_twenty_seems_to_differ(monkeypatch)
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_plain_difference_stays_plain_when_corrected_for_many_pairs(name):
+def test_a_clear_difference_survives_a_correction_for_many_pairs(name):
     result = difference(STATS["good"], STATS["worse"], name)
     models = 20
     assert max(result.bootstrap_p, result.randomisation_p) * models * (models - 1) / 2 < 0.05
@@ -85,7 +85,7 @@ def test_more_draws_begin_with_the_same():
     assert whole[: significance.RESAMPLES] == pytest.approx(resample(STATS["good"], "bleu"), abs=1e-9)
 
 
-def test_of_too_few_sentences_nothing_is_claimed():
+def test_too_few_sentences_are_never_significant():
     enough, few = (
         [STATS[each].subset(range(count)) for each in TURNED[0]]
         for count in (significance.MIN_SENTENCES, significance.MIN_SENTENCES - 1)
@@ -115,7 +115,7 @@ def test_a_system_does_not_differ_from_itself(name):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_plain_difference_is_found_and_has_two_sides(name):
+def test_a_clear_difference_is_significant_and_antisymmetric(name):
     result, turned = (difference(STATS[one], STATS[other], name) for one, other in TURNED)
     assert result.is_significant
     assert result.low > 0
@@ -139,11 +139,11 @@ def test_a_confidence_interval_holds_its_score_however_few_the_sentences(members
 
 
 @pytest.mark.parametrize(("result", "expected"), [(5.0, (5.0, 5.0)), (3.0, (3.0, 5.0)), (8.0, (5.0, 8.0))])
-def test_a_score_that_luck_never_reaches_is_inside_its_confidence_interval_too(result, expected):
+def test_the_confidence_interval_always_contains_the_score(result, expected):
     assert confidence_interval(np.full(100, 5.0), result) == expected
 
 
-def test_how_much_is_drawn_at_once_changes_nothing(monkeypatch):
+def test_the_block_size_changes_no_number(monkeypatch):
     pair = STATS["good"], STATS["worse"]
     whole = resample(pair[0], "bleu"), swapped_differences(*pair, "bleu")
     monkeypatch.setattr(significance, "blocks", lambda total, width: blocks(total, width, 64 * width + 5))
@@ -154,7 +154,7 @@ def test_how_much_is_drawn_at_once_changes_nothing(monkeypatch):
 
 
 @given(total=st.integers(0, 5000), width=st.integers(1, 10**7))
-def test_blocks_are_bounded_and_together_all(total, width):
+def test_blocks_are_bounded_and_add_up(total, width):
     sizes = list(blocks(total, width))
     assert sum(sizes) == total
     assert all(size <= 32 or size * width <= significance.BLOCK for size in sizes)
@@ -165,6 +165,6 @@ def test_another_seed_draws_other_sets():
     assert estimate(STATS["good"], "bleu", seed=1) == estimate(STATS["good"], "bleu", seed=1)
 
 
-def test_different_test_sets_are_not_compared():
+def test_different_test_sets_are_rejected():
     with pytest.raises(ValueError, match="cannot be compared"):
         difference(STATS["good"], STATS["good"].subset([0]), "bleu")

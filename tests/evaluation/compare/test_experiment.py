@@ -54,7 +54,7 @@ def test_options_follow_colons_and_are_typed():
     assert other.config({}).model.options["positions"] == "rotary"
 
 
-def test_what_all_share_stays_and_what_a_variant_says_wins():
+def test_settings_of_a_model_override_shared_settings():
     shared = {"model": {"size": "small", "options": {"dropout": 0.3}}, "training": {"seed": 7}}
     one, other = parse_models("rnn,rnn:dropout=0.1", shared)
     assert one.config(shared).model.options["dropout"] == 0.3
@@ -63,7 +63,7 @@ def test_what_all_share_stays_and_what_a_variant_says_wins():
     assert {each.config(shared).training.seed for each in (one, other)} == {7}
 
 
-def test_what_all_share_may_make_two_names_one_model():
+def test_models_equal_by_shared_settings_are_rejected():
     with pytest.raises(UsageError, match="must differ"):
         parse_models("rnn,rnn:dropout=0.3", {"model": {"options": {"dropout": 0.3}}})
 
@@ -110,7 +110,7 @@ def test_a_plan_comes_back_from_its_file(tmp_path):
     assert Experiment.read(plan.out) == plan
 
 
-def test_only_a_directory_of_its_own_is_taken(tmp_path):
+def test_only_an_empty_directory_or_a_comparison_is_accepted(tmp_path):
     check_directory(tmp_path / "new")
     plan = planned(tmp_path, "rnn")
     plan.write()
@@ -146,7 +146,7 @@ def test_a_lock_is_no_part_of_a_comparison_and_stays(tmp_path):
         assert [each.name for each in plan.out.iterdir()] == [LOCK]
 
 
-def test_a_plan_that_is_refused_leaves_the_old_one_and_nothing_of_a_new_one(tmp_path):
+def test_a_failed_setup_keeps_the_old_plan_and_leaves_nothing_of_a_new_one(tmp_path):
     plan, other = planned(tmp_path, "rnn").with_absolute_paths(), planned(tmp_path, "rnn-luong").with_absolute_paths()
 
     def refuse(refused):
@@ -161,19 +161,19 @@ def test_a_plan_that_is_refused_leaves_the_old_one_and_nothing_of_a_new_one(tmp_
     assert Experiment.read(plan.out) == plan
 
 
-def test_settings_a_model_cannot_go_on_with_are_refused_before_any_turn(tmp_path):
+def test_settings_that_cannot_resume_are_rejected_before_any_job(tmp_path):
     compared(planned(tmp_path, "rnn"))
     planned(tmp_path, "conv", "rnn", steps=20).check_resumable()
     with pytest.raises(UsageError, match=r"other settings \(training\.clip: 1\.0 → 2\.0\)"):
         planned(tmp_path, "conv", "rnn", training={"clip": 2.0}).check_resumable()
 
 
-def test_a_model_that_is_not_planned_is_one_line(tmp_path):
+def test_an_unknown_model_is_rejected_in_one_line(tmp_path):
     with pytest.raises(UsageError, match="unknown model of this comparison 'conv'; known: rnn:width=16"):
         planned(tmp_path, "rnn").config("conv")
 
 
-def test_a_comparison_with_a_larger_budget_is_looked_at_as_often_as_before(tmp_path):
+def test_a_larger_budget_keeps_the_validation_interval(tmp_path):
     plan = planned(tmp_path, "rnn")
     assert Experiment.stored(plan.out) is None
     plan.write()
@@ -199,12 +199,12 @@ def test_one_budget_is_needed_and_ends_every_training():
 # --- built-in text
 
 
-def test_ranges_cover_the_trained_lengths_and_what_lies_beyond_without_a_gap():
+def test_ranges_cover_all_lengths_without_a_gap():
     assert [length for lengths in TEST_RANGES for length in lengths] == [*range(1, MAX_WORDS + 1)]
     assert [length for lengths in BEYOND_RANGES for length in lengths] == [*range(MAX_WORDS + 1, 2 * MAX_WORDS + 1)]
 
 
-def test_tests_have_as_many_sentences_of_each_range(tmp_path, monkeypatch):
+def test_test_sets_have_the_same_number_of_sentences_per_range(tmp_path, monkeypatch):
     monkeypatch.setattr(experiment, "TEST_SENTENCES", 3)
     monkeypatch.setattr(experiment, "BEYOND_SENTENCES", 2)
     write_built_in(tmp_path / "book", pairs=3000)
@@ -226,7 +226,7 @@ def test_tests_have_as_many_sentences_of_each_range(tmp_path, monkeypatch):
     assert files["test"][0].stat().st_mtime_ns == before
 
 
-def test_settings_that_leave_lengths_out_are_refused(tmp_path):
+def test_settings_that_leave_out_lengths_are_rejected(tmp_path):
     short, whole = (
         replace(planned(tmp_path, "rnn", data={"max_length": limit}), out=tmp_path / f"{limit}", built_in=True)
         for limit in (5, 256)

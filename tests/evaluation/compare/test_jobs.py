@@ -60,7 +60,7 @@ def test_too_few_updates_have_no_speed(tmp_path):
 
 
 @pytest.mark.skipif(os.name != "posix", reason="signals as on Unix")
-def test_a_process_stops_when_the_one_that_started_it_is_gone():
+def test_a_job_stops_when_its_parent_ends():
     code = (
         "import time; from softgaze.evaluation.compare.jobs import stop_with_parent; stop_with_parent(); "
         "print('there', flush=True); time.sleep(600)"
@@ -73,7 +73,7 @@ def test_a_process_stops_when_the_one_that_started_it_is_gone():
     process.stdout.close()
 
 
-def test_speed_is_the_median_of_some_passes_with_the_slowest_and_the_fastest(monkeypatch):
+def test_speed_is_the_median_with_slowest_and_fastest_round(monkeypatch):
     clock = iter([0.0, 8.0, 10.0, 11.0, 20.0, 22.0, 30.0, 34.0, 40.0, 41.0])  # five passes of 8, 1, 2, 4 and 1 seconds
     monkeypatch.setattr(jobs, "perf_counter", lambda: next(clock))
     found = [SimpleNamespace(parts=[SimpleNamespace(length=4)])] * 2
@@ -87,7 +87,7 @@ def test_speed_is_the_median_of_some_passes_with_the_slowest_and_the_fastest(mon
     }
 
 
-def test_lines_that_are_timed_are_few_and_evenly_spaced(tmp_path, monkeypatch):
+def test_timed_sentences_are_few_and_evenly_spaced(tmp_path, monkeypatch):
     job = ModelJob(planned(tmp_path, "rnn"), "rnn:width=16")
     assert len(job.timed_sources()) == 40
     monkeypatch.setattr(jobs, "TIMED_SENTENCES", 15)
@@ -106,7 +106,7 @@ class Leaving(Callback):
             raise KeyboardInterrupt
 
 
-def test_a_training_that_went_on_and_was_stopped_is_not_taken_for_the_one_that_ended(tmp_path):
+def test_a_resumed_and_stopped_training_is_not_finished(tmp_path):
     short, long = (planned(tmp_path, "rnn", steps=steps) for steps in (8, 400))
     compared(short)
     job = ModelJob(short, "rnn:width=16")
@@ -124,7 +124,7 @@ def test_a_training_that_went_on_and_was_stopped_is_not_taken_for_the_one_that_e
     assert model["training"]["step"] >= Bundle.open(job.path).facts["step"]
 
 
-def test_weights_that_no_training_ended_with_are_not_taken_for_trained(tmp_path):
+def test_replaced_weights_are_not_a_finished_training(tmp_path):
     plan = planned(tmp_path, "rnn")
     compared(plan)
     job = ModelJob(plan, "rnn:width=16")

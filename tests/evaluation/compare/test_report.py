@@ -124,7 +124,7 @@ def test_markdown_has_the_same_cells_and_all_translations(plan, record):
         assert (plan.out / name).read_text().startswith("<svg")
 
 
-def test_sentences_have_a_map_of_every_model_that_looks(plan, record):
+def test_shown_sentences_have_a_map_of_every_model_with_attention(plan, record):
     shown = record["sentences"]["shown"]
     assert len(shown) == 5
     page = plan.report("html").read_text()
@@ -135,7 +135,7 @@ def test_sentences_have_a_map_of_every_model_that_looks(plan, record):
         assert [said["model"] for said in each["translations"]] == [model["name"] for model in record["models"]]
 
 
-def test_the_same_command_takes_no_turn_again_and_what_changed_is_done_again(plan, record):
+def test_only_jobs_with_changed_inputs_run_again(plan, record):
     def nobody(*turn):
         raise AssertionError(turn)
 
@@ -150,7 +150,7 @@ def test_the_same_command_takes_no_turn_again_and_what_changed_is_done_again(pla
     assert taken == [(variant.name, "train") for variant in plan.models]
 
 
-def test_where_it_was_measured_is_told_apart_from_where_it_was_reported(plan, record):
+def test_the_report_distinguishes_measured_from_reported(plan, record):
     def date(record):
         return dict(conditions(record))["date"]
 
@@ -166,7 +166,7 @@ def test_where_it_was_measured_is_told_apart_from_where_it_was_reported(plan, re
     assert date(other) == f"report: {today}"
 
 
-def test_memory_of_a_gpu_is_told_apart_where_there_is_one(record):
+def test_gpu_memory_is_reported_if_there_is_any(record):
     assert "GPU" not in str(cost_table(record))
     other = deepcopy(record)
     other["models"][1]["training"] |= {"memory": 300 << 20, "device_memory": 5000 << 20}
@@ -176,7 +176,7 @@ def test_memory_of_a_gpu_is_told_apart_where_there_is_one(record):
     assert "GPU" in table.note
 
 
-def test_memory_is_asked_of_the_device_that_is_computed_on(tmp_path, monkeypatch):
+def test_memory_is_measured_on_the_device_of_the_job(tmp_path, monkeypatch):
     asked = []
     monkeypatch.setattr(jobs, "peak_device_memory", lambda device: asked.append(device) or 7)
     plan = planned(tmp_path, "rnn")
@@ -186,7 +186,7 @@ def test_memory_is_asked_of_the_device_that_is_computed_on(tmp_path, monkeypatch
     assert asked == ["cpu", "cpu"]
 
 
-def test_what_was_measured_by_an_older_version_is_still_reported(tmp_path):
+def test_records_of_an_older_version_are_reported(tmp_path):
     plan = planned(tmp_path, "rnn")
     compared(plan)
     for name in (TRAINED, TRANSLATED):
@@ -199,7 +199,7 @@ def test_what_was_measured_by_an_older_version_is_still_reported(tmp_path):
     assert "- date: report: " in plan.report("md").read_text()
 
 
-def test_who_fails_stops_nobody_else_and_is_named_in_every_form(tmp_path):
+def test_a_failed_job_stops_no_other_model_and_is_in_every_report(tmp_path):
     plan = planned(tmp_path, "rnn", "rnn-luong")
     plan.write()
     preprocess_shared(plan)
@@ -221,7 +221,7 @@ def test_who_fails_stops_nobody_else_and_is_named_in_every_form(tmp_path):
     assert "not compared" not in write_report(plan)[0]
 
 
-def test_every_score_has_its_signature_in_the_record_and_in_charts_that_stand_alone(plan, record):
+def test_every_score_has_its_signature_in_the_record_and_in_chart_files(plan, record):
     signatures = record["signatures"]
     for name, own in signatures["scores"].items():
         assert f"{TITLES[name]} {own}" in plan.report("lengths.svg").read_text()
@@ -258,7 +258,7 @@ def test_models_beyond_the_budget_and_scores_too_low_to_compare_are_reported(rec
     assert len(list_warnings(other)) == 2
 
 
-def test_sentences_are_signed_as_they_are_scored(record):
+def test_sentence_scores_match_their_signatures(record):
     said = record["sentences"]["shown"][0]
     metrics = {"bleu": BLEU(effective_order=True), "chrf": CHRF()}
     for name, metric in metrics.items():
@@ -267,13 +267,13 @@ def test_sentences_are_signed_as_they_are_scored(record):
         assert record["signatures"]["sentences"][name] == str(metric.get_signature())
 
 
-def test_another_text_is_refused(plan, tmp_path):
+def test_a_comparison_with_other_text_is_rejected(plan, tmp_path):
     other = planned(tmp_path, "rnn", data={"held_out": 3})
     with pytest.raises(ValueError, match=r"other settings|not those this run began with"):
         compared(replace(other, out=plan.out))
 
 
-def test_the_page_stands_alone_in_both_lights_at_any_width(plan, open_page):
+def test_the_page_fits_any_width_in_light_and_dark(plan, open_page):
     for width in (360, 1280):
         for scheme in ("light", "dark"):
             page = open_page(
@@ -301,7 +301,7 @@ def model(name, scores):
 
 
 @given(st.lists(values, min_size=1, max_size=7), st.text(max_size=40))
-def test_every_validation_of_every_model_has_its_place_in_both_panels(scores, name):
+def test_every_validation_of_every_model_is_in_both_panels(scores, name):
     lines = [model(f"{number} {name}", each) for number, each in enumerate(scores)]
     drawing = ElementTree.fromstring(learning_chart(lines))
     curves = [each.get("points").split() for each in drawing.iter(f"{SVG}polyline")]

@@ -50,7 +50,7 @@ def found(tmp_path_factory):
     return measure_dependence(models, PAIRS)
 
 
-def test_words_are_linked_that_are_each_others_most_and_their_steps_are_counted():
+def test_words_are_linked_that_are_each_others_maximum():
     """Three source words, two output words; on one line they stand at 0 1 2 3 4."""
     matrix = np.array([[5.0, 1.0, 2.0], [1.0, 7.0, np.nan]])
     links = select_links([[matrix]])
@@ -58,17 +58,17 @@ def test_words_are_linked_that_are_each_others_most_and_their_steps_are_counted(
     assert list(link_strengths([matrix], links)) == [LinkStrength(0, 3, 5.0), LinkStrength(0, 3, 7.0)]
 
 
-def test_a_word_without_a_piece_in_one_model_is_linked_for_none():
+def test_a_word_without_a_token_in_one_model_is_linked_for_none():
     whole, part = np.array([[9.0, 1.0]]), np.array([[np.nan, 1.0]])
     assert (select_links([[whole], [part]])) == [Link(0, 1, 0)]
 
 
-def test_no_model_is_heard_more_than_another_when_words_are_linked():
+def test_all_models_have_the_same_weight_in_linking():
     quiet, loud = np.diag([2.0, 2.0]), np.array([[900.0, 1000.0], [1000.0, 900.0]])
     assert (select_links([[quiet], [loud]])) == [Link(0, 0, 0), Link(0, 1, 1)]
 
 
-def test_both_measures_know_of_the_same_words(tmp_path):
+def test_both_measures_have_gaps_at_the_same_words(tmp_path):
     """So that a link of the one is never a gap of the other."""
     pairs = [Pair("the dog , runs .", "개 , 달려요 !"), Pair("“ a small ” cat.", "작은 ‘ 고양이 ’ .")]
     found = dependence_matrices(load(make_bundle(tmp_path / "model")), pairs)
@@ -85,7 +85,7 @@ def test_only_pairs_with_the_same_words_in_all_models_are_compared(tmp_path):
     assert comparable_pairs({"one": model, "other": other}, [*PAIRS, unspaced]) == PAIRS
 
 
-def test_every_word_of_every_model_and_measure_is_there(found):
+def test_every_link_of_every_model_and_measure_is_in_a_bucket(found):
     assert [(each.model, each.measure) for each in found] == [
         (name, measure) for name in ("rnn", "other") for measure in ("gradient", "occlusion")
     ]
@@ -93,7 +93,7 @@ def test_every_word_of_every_model_and_measure_is_there(found):
     assert len({each.edges for each in found}) == 1
 
 
-def test_every_model_is_seen_at_the_same_words(found):
+def test_all_models_are_measured_at_the_same_words(found):
     for measure in ("gradient", "occlusion"):
         one, other = ([link[:2] for link in each.links] for each in found if each.measure == measure)
         assert one == other
@@ -119,7 +119,7 @@ def against_first(models):
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_models_to_whom_distance_does_not_matter_differ_by_no_more_than_luck(seed):
+def test_without_an_effect_of_distance_the_interval_contains_one(seed):
     """Where all is noise, a word's most grows with the length of a sentence; where links are, weak words stray."""
     rng = np.random.default_rng(seed)
     lengths = rng.integers(4, 30, size=80)
@@ -129,7 +129,7 @@ def test_models_to_whom_distance_does_not_matter_differ_by_no_more_than_luck(see
         assert share.low <= 1 <= share.high
 
 
-def test_where_all_is_noise_the_share_itself_is_about_one():
+def test_the_ratio_of_pure_noise_is_about_one():
     """Not so if the number that is shown chose its place: the most of many is more than the most of few."""
     rng = np.random.default_rng(0)
     lengths = rng.integers(4, 30, size=300)
@@ -140,7 +140,7 @@ def test_where_all_is_noise_the_share_itself_is_about_one():
 
 
 @pytest.mark.parametrize("seed", range(3))
-def test_a_model_that_forgets_with_distance_is_told_from_one_that_does_not(seed):
+def test_a_model_that_forgets_with_distance_is_detected(seed):
     rng = np.random.default_rng(seed)
     lengths = rng.integers(4, 30, size=80)
     models = {
@@ -152,7 +152,7 @@ def test_a_model_that_forgets_with_distance_is_told_from_one_that_does_not(seed)
     assert all(share.low > 1 for share in against_first(turned))
 
 
-def test_a_model_beside_itself_is_as_the_first_in_every_resampled_set(found):
+def test_a_model_compared_with_itself_has_ratio_one(found):
     first = found[0]
     share = replace(first, baseline=first).relative_to_baseline
     assert (share.score, share.low, share.high) == pytest.approx((1, 1, 1))
@@ -166,12 +166,12 @@ def planted(decay, sentences=60, length=20):
     return Dependence("m", "rnn", "gradient", tuple(links), (5, 10, 15))
 
 
-def test_what_does_not_fall_with_distance_is_kept_whole():
+def test_constant_strength_has_ratio_one():
     share = planted(1.0).far_to_near
     assert (share.score, share.low, share.high) == pytest.approx((1, 1, 1))
 
 
-def test_what_falls_is_found_to_fall_by_as_much():
+def test_a_planted_decay_is_measured():
     assert planted(0.9).far_to_near.score == pytest.approx(0.9**15)
     means = [bucket.strength.score for bucket in planted(0.9).buckets]
     assert means == sorted(means, reverse=True)
@@ -200,7 +200,7 @@ def ends(near, far):
     [[0.0] * 20, [-1.0] * 20, [1.0, -1.0] * 10, [3.0] * 6 + [-1.0] * 14],
     ids=["nothing", "less than nothing", "about nothing", "perhaps nothing"],
 )
-def test_there_is_no_share_of_what_may_be_nothing(near):
+def test_there_is_no_ratio_if_the_near_strength_may_be_zero(near):
     found = ends(near, [-0.6] * 20)
     assert (found.far_to_near, found.missing_ratio) == (None, "near not above 0")
     beside = replace(ends([1.0] * 20, [0.5] * 20), baseline=found)
@@ -213,7 +213,7 @@ def test_there_is_no_share_of_what_may_be_nothing(near):
     assert "÷ first model – (first: near not above 0)" in dependence_chart(shown, 20)
 
 
-def test_nothing_is_held_against_a_first_model_whose_far_words_may_not_matter():
+def test_there_is_no_comparison_if_the_far_strength_of_the_first_model_may_be_zero():
     first = ends([1.0] * 20, [1.0, -1.0] * 10)
     assert first.far_to_near.score == pytest.approx(0)
     beside = replace(ends([1.0] * 20, [0.5] * 20), baseline=first)
@@ -221,7 +221,7 @@ def test_nothing_is_held_against_a_first_model_whose_far_words_may_not_matter():
 
 
 @pytest.mark.parametrize(("near", "far"), [(2.0, -3.0), (-2.0, -0.5), (0.0, 0.0), (0.7, 0.2)])
-def test_what_words_lose_less_than_nothing_is_drawn_inside_its_panel(near, far):
+def test_negative_strengths_are_drawn_inside_their_panel(near, far):
     found = ends([near] * 20, [far] * 20)
     root = ElementTree.fromstring(dependence_chart([found, replace(found, measure="occlusion")], 20))
     for line in root.findall(".//{*}polyline"):
@@ -260,7 +260,7 @@ def test_long_sentences_are_as_many_as_short_ones():
     assert sum(len(pair.source.split()) == 30 for pair in chosen) == 30
 
 
-def test_text_json_and_picture(found):
+def test_text_json_and_chart_contain_every_model(found):
     text = dependence_text(found, len(PAIRS))
     assert text.count("rnn  ") == 2
     assert text.count("other (transformer)") == 2
@@ -269,7 +269,7 @@ def test_text_json_and_picture(found):
     assert len(root.findall(".//{*}polyline")) == 4
 
 
-def test_a_further_model_is_held_against_the_first_everywhere(found):
+def test_other_models_are_compared_with_the_first_in_every_output(found):
     records = [each.to_dict() for each in found]
     assert [each["first"] for each in records] == [None, None, "rnn", "rnn"]
     text, picture = dependence_text(found, 37, left_out=3), dependence_chart(found, 37, left_out=3)
@@ -321,7 +321,7 @@ def test_log_odds_of_certainty_still_have_a_slope():
 
 
 @pytest.mark.parametrize("arch", TEXT)
-def test_a_batch_gives_what_each_pair_gives_alone(arch):
+def test_a_pair_in_a_batch_has_the_gradients_it_has_alone(arch):
     model = make(arch)
     together = gradients(model, TOKENIZERS, passages())
     assert [each.shape for each in together] == [(2, 3), (4, 8), (1, 1)]
@@ -331,7 +331,7 @@ def test_a_batch_gives_what_each_pair_gives_alone(arch):
 
 
 @pytest.mark.parametrize("arch", TEXT)
-def test_a_gradient_is_that_of_the_words_own_rows_in_the_table(arch):
+def test_a_gradient_equals_that_of_the_embedding_rows_of_the_word(arch):
     """Of "dog" (source word 1) and the first output word; with a source table of its own, torch tells it, too."""
     model, passage = make(arch, tie="none"), passages()[0]
     [matrix] = gradients(model, TOKENIZERS, [passage])
@@ -344,13 +344,13 @@ def test_a_gradient_is_that_of_the_words_own_rows_in_the_table(arch):
     assert matrix[0, 1] == pytest.approx(float(slope[rows].norm() * table[rows].norm().detach()), rel=1e-3)
 
 
-def test_nothing_stays_on_the_model():
+def test_no_hook_or_gradient_stays_on_the_model():
     model = make("transformer")
     gradients(model, TOKENIZERS, passages())
     assert not model.get_submodule("source_embedding")._forward_hooks
     assert all(parameter.grad is None for parameter in model.parameters())
 
 
-def test_gradients_are_fetched_before_they_are_made_double(without_doubles):
+def test_gradients_are_converted_to_double_on_the_cpu(without_doubles):
     [first, *_] = gradients(make("transformer"), TOKENIZERS, passages())
     assert first.dtype == np.float64

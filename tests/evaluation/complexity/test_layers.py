@@ -33,13 +33,13 @@ FLOAT = 4
 
 @pytest.mark.parametrize("kind", LAYERS)
 @pytest.mark.parametrize("length", [1, 7, 40])
-def test_a_layer_keeps_the_shape_of_what_it_reads(kind, length):
+def test_a_layer_keeps_the_shape_of_its_input(kind, length):
     vectors = torch.randn(2, length, 8)
     assert kind(8, 1)(vectors).shape == vectors.shape
 
 
 @pytest.mark.parametrize("length", [1, 2, 9])
-def test_as_many_turns_as_positions_give_what_the_call_gives(length):
+def test_n_steps_of_a_recurrence_equal_its_forward_pass(length):
     torch.manual_seed(0)
     layer, inputs, carried = RecurrentLayer(8), torch.randn(2, length, 8), None
     for _ in range(length):
@@ -78,7 +78,7 @@ def test_windowed_attention_multiplies_each_block_with_three(length, width):
     assert found["products of positions with each other"] == 4 * length * 3 * WINDOW * width
 
 
-def test_a_window_is_counted_with_as_much_more_than_it_sees_as_is_said():
+def test_the_overhead_of_local_attention_is_as_documented():
     length, width = 288, 8
     products = counted(LocalAttentionLayer, length, width)["products of positions with each other"]
     seen = int(local_mask(length, length, WINDOW)[0, 0, length // 2].sum())
@@ -92,7 +92,7 @@ def test_recurrence_and_convolution_multiply_each_position_with_matrices(length,
     assert sum(counted(ConvolutionLayer, length, width).values()) == 2 * KERNEL * 2 * length * width**2  # and its gate
 
 
-def test_the_count_includes_the_way_back():
+def test_the_count_includes_the_backward_pass():
     layer, vectors = nn.Linear(4, 4), torch.randn(3, 4, requires_grad=True)
     assert sum(count_flops(lambda: layer(vectors).sum().backward()).values()) == 3 * (2 * 3 * 4 * 4)
 
@@ -107,7 +107,7 @@ def test_a_chain_is_as_long_as_operations_wait_for_each_other(turns, expected):
     assert sequential_operations(run, torch.randn(3)) == expected
 
 
-def test_what_runs_side_by_side_or_computes_nothing_makes_no_chain_longer():
+def test_parallel_operations_and_views_do_not_lengthen_a_chain():
     def run(vectors):
         many = [vectors.view(2, 2).t().exp() for _ in range(5)]
         return torch.stack(many)
@@ -119,7 +119,7 @@ def test_an_operation_in_place_counts():
     assert sequential_operations(lambda vectors: vectors.exp().add_(1).tanh_(), torch.randn(4)) == 3
 
 
-def test_what_does_not_depend_on_the_input_is_not_waited_for():
+def test_operations_independent_of_the_input_do_not_count():
     def run(vectors):
         other = torch.ones(3)
         for _ in range(9):
@@ -195,7 +195,7 @@ class Deaf(Layer):
         return self.alone(vectors)
 
 
-def test_where_nothing_is_passed_on_only_the_position_itself_hears():
+def test_without_mixing_only_the_position_itself_is_reached():
     assert arrival_depths(Deaf, 4, 1) == [None, 1, None, None]
 
 
@@ -205,14 +205,14 @@ def test_dilated_paths_grow_with_the_logarithm(length):
 
 
 @pytest.mark.parametrize("kind", [kind for kind in LAYERS if kind is not RecurrentLayer])
-def test_in_a_stack_everybody_hears_of_everybody(kind):
+def test_a_stack_connects_all_positions(kind):
     assert all(None not in arrival_depths(kind, 31, start) for start in (0, 15, 30))
 
 
 # --- time and memory
 
 
-def test_the_most_that_is_held_at_once_and_not_the_sum():
+def test_memory_is_the_peak_and_not_the_sum():
     with MemoryTracker([]) as held:
         for _ in range(5):
             torch.ones(1000) + 1  # two at a time: the ones and the sum
@@ -220,7 +220,7 @@ def test_the_most_that_is_held_at_once_and_not_the_sum():
     assert held.current == 0
 
 
-def test_views_are_held_once_and_what_was_there_before_not_at_all():
+def test_views_count_once_and_excluded_tensors_do_not_count():
     old = torch.ones(1000)
     with MemoryTracker([old]) as held:
         kept = (old.view(10, 100).exp().t(), old[5:])
@@ -235,19 +235,19 @@ class Twice(Layer):
         return vectors.tanh().tanh()
 
 
-def test_a_pass_holds_what_it_keeps_for_the_way_back():
+def test_a_training_pass_holds_its_saved_activations():
     vectors = torch.randn(1, 100, 10, requires_grad=True)
     kept = 2 * vectors.numel() * FLOAT
     assert kept <= peak_bytes(Twice(10), vectors) <= 3 * kept
 
 
 @pytest.mark.parametrize("kind", LAYERS)
-def test_measuring_twice_holds_the_same(kind):
+def test_peak_memory_is_reproducible(kind):
     layer, vectors = kind(8, 1), torch.randn(1, 40, 8, requires_grad=True)
     assert peak_bytes(layer, vectors) == peak_bytes(layer, vectors) > 0
 
 
-def test_weights_of_short_attention_are_held():
+def test_the_weights_of_short_attention_are_in_memory():
     """Up to 128 positions the plain path runs: the memory must hold the weights of all heads."""
     assert peak_bytes(SelfAttentionLayer(8), torch.randn(1, 128, 8, requires_grad=True)) > 4 * 128**2 * FLOAT
 

@@ -35,7 +35,7 @@ def small():
     return found
 
 
-def test_every_kind_is_there_at_every_length_and_at_every_width(small):
+def test_every_layer_is_measured_at_every_length_and_width(small):
     assert study_sizes(LENGTHS, WIDTHS) == [(16, 8), (48, 8), (64, 8), (64, 16)]
     for kind in LAYERS:
         assert [point.length for point in small.along(kind, "n")] == [16, 48, 64]
@@ -43,7 +43,7 @@ def test_every_kind_is_there_at_every_length_and_at_every_width(small):
     assert all(min(point.times) > 0 and point.bytes > 0 and len(point.times) == 2 for point in small.measurements)
 
 
-def test_a_size_named_twice_is_measured_once():
+def test_a_repeated_size_is_measured_once():
     done = []
     asked = (32, 16, 16), (8, 16, 16)
     found = run_study(*asked, rounds=1, advance=lambda: done.append(1))
@@ -53,7 +53,7 @@ def test_a_size_named_twice_is_measured_once():
     assert ElementTree.fromstring(study_chart(found)) is not None
 
 
-def test_what_is_counted_does_not_change(small):
+def test_counts_are_reproducible(small):
     again = run_study(LENGTHS, WIDTHS, rounds=1)
     for one, other in zip(small.measurements, again.measurements, strict=True):
         assert replace(one, times=()) == replace(other, times=())
@@ -108,7 +108,7 @@ def test_times_that_follow_the_theory_in_one_round_do_not_differ():
     assert differing(replace(base, measurements=points)) == set()
 
 
-def test_a_busy_machine_is_told_and_a_quiet_one_is_not():
+def test_a_busy_machine_gives_a_warning():
     base = ideal()
     busy = tuple(replace(point, times=(point.seconds, 4 * point.seconds)) for point in base.measurements)
     assert timing_warning(base) == []
@@ -140,7 +140,7 @@ def test_the_text_has_every_number(small):
     assert all(quantity.meaning in " ".join(text.split()) for quantity in QUANTITIES)
 
 
-def test_the_picture_has_a_line_for_every_kind_in_every_panel(small):
+def test_the_chart_has_a_line_for_every_layer_in_every_panel(small):
     root = ElementTree.fromstring(study_chart(small))
     lines = root.findall(".//{*}polyline")
     solid = [line for line in lines if "stroke-dasharray" not in line.attrib]
@@ -158,7 +158,7 @@ def test_the_picture_has_a_line_for_every_kind_in_every_panel(small):
         ((64, 128), (64, 66), "66 is not divisible by the 4 heads"),
     ],
 )
-def test_sizes_that_cannot_be_fitted_or_built_are_refused(lengths, widths, expected):
+def test_sizes_that_cannot_be_fitted_or_built_are_rejected(lengths, widths, expected):
     with pytest.raises(UsageError, match=expected):
         check_sizes(lengths, widths)
 
@@ -183,7 +183,7 @@ def test_two_powers_cross_where_they_are_equal(place):
     assert found == pytest.approx(place)
 
 
-def test_curves_that_never_change_places_do_not_cross():
+def test_curves_that_never_change_their_order_do_not_cross():
     assert find_crossing([1, 2, 4], [1, 2, 3], [2, 3, 4]) is None
     assert find_crossing([1, 2, 4], [5, 6, 7], [2, 3, 4]) is None
 
