@@ -1,6 +1,6 @@
 /* The page of one sentence: its state, the highlighted word, and the parts of the page. */
 
-const UNUSED = 0.1; // a source word with less coverage was not used, as in verbalize.py
+const UNUSED = 0.1; // a source word with less coverage was not used, as in terminal.py
 const REPLAY_MS = 900; // for each word
 
 const find = (id) => document.getElementById(id);
@@ -59,7 +59,7 @@ function describeActive(map, active) {
   return [...describeRow(map, active.number), "; ", ...describeUnused(map)];
 }
 
-/* The output words with the largest weights, in the order of the output, as summarize in verbalize.py. */
+/* The output words with the largest weights, in the order of the output, as summarize in terminal.py. */
 function describeStrongest(map) {
   const links = indicesWhere(map.rows, isWord).map((row) => ({ row, column: argmax(rowOf(map, row)) }))
     .filter(({ column }) => column >= 0).map((link) => ({ ...link, weight: at(map, link.row, link.column) }));

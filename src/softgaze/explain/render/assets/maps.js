@@ -221,7 +221,7 @@ function hasReadingRows(recording) {
 
 const tokenMap = (recording, view) => blockDiagonal(recording.parts.map((part) => partMap(part, view)));
 
-/* `coreMap` is the same map with words taken without their attached punctuation, as in verbalize.py. */
+/* `coreMap` is the same map with words taken without their attached punctuation, as in terminal.py. */
 function mapOf(recording, view, weights = tokenMap(recording, view)) {
   const query = queryText(recording, view), key = keyText(recording, view);
   const grouped = (labels) => {
