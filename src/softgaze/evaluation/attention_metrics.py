@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 BLOCK = 128  # sentences whose maps are in memory at once
 SELECTION_PAIRS = 128  # for selecting a map, if the model has no selected one
+
 # Other words for COCO's categories; every category is also named by itself and its plural.
 SYNONYMS = {
     "person": "people man men woman women boy boys girl girls child children kid kids lady guy player rider skier",

@@ -7,7 +7,7 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
-from statistics import median
+from statistics import linear_regression, median
 from typing import Any, NamedTuple
 
 import torch
@@ -38,9 +38,7 @@ TOLERANCE = 0.1  # of exponents
 def fit_exponent(sizes: Sequence[float], values: Sequence[float]) -> float:
     """Fit a power law: the least-squares slope of the logarithms of the largest sizes."""
     x, y = ([math.log(max(number, 1e-9)) for number in numbers[-FITTED:]] for numbers in (sizes, values))
-    mean_x, mean_y = sum(x) / len(x), sum(y) / len(y)
-    covariance = sum((x_value - mean_x) * (y_value - mean_y) for x_value, y_value in zip(x, y, strict=True))
-    return covariance / sum((x_value - mean_x) ** 2 for x_value in x)
+    return linear_regression(x, y).slope
 
 
 def find_crossing(sizes: Sequence[float], one: Sequence[float], other: Sequence[float]) -> float | None:
