@@ -514,10 +514,14 @@ def test_hostile_text_is_only_text(open_page, tmp_path, source, target, width):
     assert page.evaluate("document.documentElement.scrollWidth") <= width
 
 
-def test_empty_output_without_eos(open_page):
+def test_rows_without_eos_cannot_be_read(open_page):
+    page = open_page(attention_page(Attention.of(["a", "b"], ["c"], [[0.5, 0.5]])))
+    assert page.is_disabled("[data-option=reading]")
+
+
+def test_empty_output(open_page):
     page = open_page(attention_page(Attention.of(["a", "b"], [], np.zeros((0, 2)))))
     assert "empty" in sentence(page)
-    assert page.is_disabled("[data-option=reading]")  # needs an EOS row
     page.keyboard.press("ArrowRight")
     page.click("#play")
     page.click("[data-option=subwords]")
