@@ -54,11 +54,13 @@ def tiny(models):
 
 @pytest.fixture
 def open_app(server, visit):
-    """Open the page, by default in English and in a wide window, and wait until it is ready."""
+    """Open the page, by default in English and in a wide window, and translate `text` if it is given."""
 
-    def open_it(**options):
+    def open_it(text=None, **options):
         page = visit(f"{server.url}/", **{"locale": "en-US", "viewport": {"width": 1200, "height": 900}, **options})
         page.wait_for_selector("html[data-ready]")
+        if text is not None:
+            translate(page, text)
         return page
 
     return open_it
@@ -91,6 +93,11 @@ def translate(page, text):
         page.fill("#text", text)
 
 
+def reload(page):
+    page.reload()
+    page.wait_for_selector("html[data-ready]")
+
+
 def output_of(page):
     return page.locator("#output").evaluate("element => element.textContent")
 
@@ -111,6 +118,12 @@ def translate_sentences(translator, text):
         for line in text.split("\n")
     ]
     return "\n".join(lines)
+
+
+def best_of(server, model="tiny"):
+    """Return the API's translation of TEXT with alternatives and attention."""
+    request = {"q": TEXT, "model": model, "num_hypotheses": 4, "attention": True}
+    return server.post("/v1/translate", request).json["translations"][0]
 
 
 # --- files -------------------------------------------------------------------------------------------------------
@@ -152,8 +165,7 @@ def test_typed_text_is_translated(open_app, tiny):
 
 
 def test_lines_and_sentences_are_preserved(open_app, tiny):
-    page = open_app()
-    translate(page, TWO)
+    page = open_app(TWO)
     assert output_of(page) == translate_sentences(tiny, TWO)
     expect(page.locator("#sentence-number")).to_have_text(string(page, "sentence-number", number=3, count=3))
     page.click("#previous-sentence")
@@ -207,8 +219,7 @@ def test_sentences_are_split_as_by_the_translator(open_app):
 
 
 def test_swap(open_app):
-    page = open_app()
-    translate(page, TEXT)
+    page = open_app(TEXT)
     made = output_of(page)
     with awaiting_translation(page):
         page.click("#swap")
@@ -219,11 +230,8 @@ def test_swap(open_app):
 
 
 def test_alternatives_can_be_chosen_and_unchosen(open_app, server):
-    page = open_app()
-    translate(page, TEXT)
-    [best] = server.post("/v1/translate", {"q": TEXT, "model": "tiny", "num_hypotheses": 4, "attention": True}).json[
-        "translations"
-    ]
+    page = open_app(TEXT)
+    best = best_of(server)
     page.click("#show-alternatives")
     expect(page.locator("#alternatives li")).to_have_text([each["text"] for each in best["alternatives"]])
     page.click("#alternatives li >> nth=1")
@@ -234,8 +242,7 @@ def test_alternatives_can_be_chosen_and_unchosen(open_app, server):
 
 
 def test_copy_and_clear(open_app):
-    page = open_app(permissions=["clipboard-read", "clipboard-write"])
-    translate(page, TWO)
+    page = open_app(TWO, permissions=["clipboard-read", "clipboard-write"])
     page.click("#copy")
     expect(page.locator("#copy")).to_have_text(string(page, "copied"))
     assert page.evaluate("navigator.clipboard.readText()") == output_of(page)
@@ -248,13 +255,6 @@ def test_copy_and_clear(open_app):
 # --- attention ---------------------------------------------------------------------------------------------------
 
 
-def attention_of(server, text=TEXT, model="tiny"):
-    [best] = server.post("/v1/translate", {"q": text, "model": model, "num_hypotheses": 4, "attention": True}).json[
-        "translations"
-    ]
-    return best["attention"]
-
-
 def highlighted(page, side):
     """Return the indices of the highlighted words."""
     return page.locator(f"#first .word[data-side={side}].on").evaluate_all(
@@ -263,8 +263,7 @@ def highlighted(page, side):
 
 
 def test_pointing_at_a_word_shows_its_weights(open_app, server):
-    page, best = open_app(), attention_of(server)
-    translate(page, TEXT)
+    page, best = open_app(TEXT), best_of(server)["attention"]
     expect(words(page, "column")).to_have_text(best["source_words"])
     expect(words(page, "row")).to_have_text(best["target_words"])
     words(page, "row").first.hover()
@@ -279,8 +278,7 @@ def test_pointing_at_a_word_shows_its_weights(open_app, server):
 
 
 def test_arrow_keys_move_over_words_and_across(open_app):
-    page = open_app()
-    translate(page, TEXT)
+    page = open_app(TEXT)
     words(page, "column").first.focus()
     is_down = page.locator("#first .stage.vertical").count()
     onward, across, back = (
@@ -288,10 +286,8 @@ def test_arrow_keys_move_over_words_and_across(open_app):
     )
     for key, side, number in ((onward, "column", 1), ("End", "column", 5), ("Home", "column", 0), (back, "column", 0)):
         page.keyboard.press(key)
-        assert page.evaluate("[document.activeElement.dataset.side, +document.activeElement.dataset.number]") == [
-            side,
-            number,
-        ]
+        focused = page.evaluate("({ ...document.activeElement.dataset })")
+        assert (focused["side"], focused["number"]) == (side, str(number))
     for key, side in ((across, "row"), (back, "column")):
         page.keyboard.press(key)
         assert page.evaluate("document.activeElement.dataset.side") == side
@@ -299,8 +295,7 @@ def test_arrow_keys_move_over_words_and_across(open_app):
 
 
 def test_the_explain_page_opens(open_app):
-    page = open_app()
-    translate(page, TEXT)
+    page = open_app(TEXT)
     with page.context.expect_page() as opening:
         page.click("#explain button")
     opened = opening.value
@@ -317,14 +312,13 @@ def test_a_model_without_attention(open_app):
 
 
 def test_comparison_of_two_models(open_app, server, models):
-    page = open_app()
-    translate(page, TEXT)
+    page = open_app(TEXT)
     expect(page.locator("#compare option")).to_have_text([string(page, "compare-none"), "rival", "plain"])
     page.select_option("#compare", "rival")
     for root, name in (("#first", "tiny"), ("#second", "rival")):
         expect(page.locator(f"{root} .name")).to_have_text(name)
         expect(page.locator(f"{root} .model-text")).to_have_text(load(models[name]).translate(TEXT, beam_size=5).text)
-        expect(words(page, "row", root)).to_have_text(attention_of(server, model=name)["target_words"])
+        expect(words(page, "row", root)).to_have_text(best_of(server, name)["attention"]["target_words"])
     page.select_option("#compare", "plain")
     expect(page.locator("#second .sentence")).to_have_text(string(page, "no-attention"))
 
@@ -333,19 +327,15 @@ def test_uncovered_words_are_listed_and_marked(open_app):
     page = open_app()
 
     def ignoring(route):
+        if route.request.post_data_json.get("stream"):
+            route.fulfill(body="")
+            return
         best = route.fetch().json()
         for each in best["translations"]:
             each["attention"]["uncovered"] = [{"index": 2, "text": "dog", "coverage": 0.01}]
         route.fulfill(json=best)
 
-    page.route(
-        "**/v1/translate",
-        lambda route: route.abort() if route.request.post_data_json.get("stream") else ignoring(route),
-    )
-    page.route(
-        "**/v1/translate",
-        lambda route: route.fulfill(body="") if route.request.post_data_json.get("stream") else route.fallback(),
-    )
+    page.route("**/v1/translate", ignoring)
     translate(page, TEXT)
     expect(page.locator("#warning")).to_contain_text("dog")
     assert page.locator(".word.uncovered").evaluate_all("all => all.map(each => +each.dataset.number)") == [2]
@@ -370,8 +360,7 @@ def check_what_if(page, response):
 
 
 def test_a_word_is_masked_and_unmasked_by_keyboard(open_app, server, tiny):
-    page = open_app()
-    translate(page, TEXT)
+    page = open_app(TEXT)
     words(page, "column").nth(1).focus()
     page.keyboard.press("Delete")
     expect(page.locator("#edits .chip")).to_contain_text("small")
@@ -384,8 +373,7 @@ def test_a_word_is_masked_and_unmasked_by_keyboard(open_app, server, tiny):
 
 
 def test_selected_words_attend_to_each_other(open_app, server):
-    page = open_app()
-    translate(page, TEXT)
+    page = open_app(TEXT)
     words(page, "row").nth(1).focus()
     page.keyboard.press("Enter")
     expect(page.locator("#hint")).not_to_be_empty()
@@ -414,8 +402,7 @@ def test_an_exported_model_cannot_be_edited(open_app, server):
     page, models = open_app(), server.get("/v1/models").json
     models["models"][0] |= {"what_if": False, "explain": False}
     page.route("**/v1/models", lambda route: route.fulfill(json=models))
-    page.reload()
-    page.wait_for_selector("html[data-ready]")
+    reload(page)
     translate(page, TEXT)
     expect(page.locator("#first .sentence")).to_have_text(string(page, "hint-view"))
     words(page, "column").first.click()
@@ -441,8 +428,7 @@ def middle(locator):
 
 
 def test_drag_a_word_to_another(open_app, server):
-    page = open_app(viewport=TALL)
-    translate(page, TEXT)
+    page = open_app(TEXT, viewport=TALL)
     drag(page, middle(words(page, "row").first), middle(words(page, "column").nth(5)))
     expect(page.locator("#edits .chip")).to_have_count(1)
     check_what_if(page, what_if(server, attend={"0": 5}))
@@ -456,8 +442,7 @@ RIBBON = """number => {
 
 
 def test_drag_the_end_of_a_ribbon(open_app):
-    page, requests = open_app(viewport=TALL), []
-    translate(page, "dog sees")
+    page, requests = open_app("dog sees", viewport=TALL), []
     page.on("request", lambda each: requests.append(each.post_data_json) if each.url.endswith("/v1/what_if") else None)
     start = page.evaluate(RIBBON, 0)
     row = page.evaluate("([x, y]) => +document.elementFromPoint(x, y).dataset.number", start)
@@ -472,8 +457,7 @@ def test_drag_the_end_of_a_ribbon(open_app):
 
 
 def test_a_drag_without_a_target_changes_nothing(open_app):
-    page = open_app(viewport=TALL)
-    translate(page, TEXT)
+    page = open_app(TEXT, viewport=TALL)
     drag(page, middle(words(page, "row").first), (5, 5))
     expect(page.locator("#edits li")).to_have_count(0)
     expect(page.locator("#first .ghost")).to_have_count(0)
@@ -538,15 +522,9 @@ def test_errors_are_shown_as_one_line_of_text(open_app):
 
 def test_a_busy_server_is_tried_again(open_app, tiny):
     page, busy = open_app(expected=("error: Failed to load resource",)), [True]
-    page.route(
-        "**/v1/translate",
-        lambda route: (
-            route.fulfill(status=429, headers={"Retry-After": "1"}, json={"error": "busy"})
-            if busy.pop(0)
-            else route.continue_()
-        ),
-    )
+    refusal = {"status": 429, "headers": {"Retry-After": "1"}, "json": {"error": "busy"}}
     busy.extend([False] * 5)
+    page.route("**/v1/translate", lambda route: route.fulfill(**refusal) if busy.pop(0) else route.continue_())
     page.fill("#text", TEXT)
     expect(page.locator("#error")).to_have_text(string(page, "busy", seconds=1))
     expect(page.locator("#output")).to_have_text(tiny.translate(TEXT, beam_size=5).text)
@@ -558,8 +536,7 @@ def test_the_api_key_is_sent(open_app, server):
     page.route(
         "**/v1/models", lambda route: route.fulfill(json={**server.get("/v1/models").json, "key_required": True})
     )
-    page.reload()
-    page.wait_for_selector("html[data-ready]")
+    reload(page)
     page.fill("#key", "secret")
     page.keyboard.press("Tab")
     with page.expect_request("**/v1/translate") as requests:
@@ -627,20 +604,13 @@ def open_images(open_app, server):
 
     def open_it(**options):
         page = open_app(**options)
-        captioner = {
-            **server.get("/v1/models").json["models"][0],
-            "id": "eye",
-            "kind": "image",
-            "source": {"code": "image", "name": "image"},
-        }
         known = server.get("/v1/models").json
-        page.route("**/v1/models", lambda route: route.fulfill(json={**known, "models": [*known["models"], captioner]}))
-        page.route(
-            "**/v1/caption",
-            lambda route: route.fulfill(json={"model": "eye", "captions": [CAPTION], "milliseconds": 1}),
-        )
-        page.reload()
-        page.wait_for_selector("html[data-ready]")
+        changes = {"id": "eye", "kind": "image", "source": {"code": "image", "name": "image"}}
+        listed = {**known, "models": [*known["models"], {**known["models"][0], **changes}]}
+        page.route("**/v1/models", lambda route: route.fulfill(json=listed))
+        result = {"model": "eye", "captions": [CAPTION], "milliseconds": 1}
+        page.route("**/v1/caption", lambda route: route.fulfill(json=result))
+        reload(page)
         page.click("#tab-image")
         page.set_input_files("#image", {"name": "x.png", "mimeType": "image/png", "buffer": bytes.fromhex(PIXEL)})
         page.wait_for_selector("#caption .word")
@@ -730,8 +700,7 @@ def test_a_browser_without_storage(open_app, server):
     page.add_init_script(
         "Object.defineProperty(window, 'localStorage', { get() { throw new DOMException('no', 'SecurityError'); } })"
     )
-    page.reload()
-    page.wait_for_selector("html[data-ready]")
+    reload(page)
     page.click("#theme")
     page.click("#page-language")
     expect(page.locator("#attention-title")).to_have_text("어텐션")
@@ -760,8 +729,7 @@ COLOURS = """() => {
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 def test_contrast_of_all_text(open_app, scheme):
-    page = open_app(color_scheme=scheme, reduced_motion="reduce")
-    translate(page, TWO)
+    page = open_app(TWO, color_scheme=scheme, reduced_motion="reduce")
     page.click("#show-alternatives")
     words(page, "column").first.click()
     page.click("#mask-word")
@@ -789,8 +757,7 @@ NAMELESS = """() => {
 
 
 def test_all_controls_have_names_and_a_tab_order(open_app):
-    page = open_app()
-    translate(page, TWO)
+    page = open_app(TWO)
     page.click("#show-alternatives")
     assert page.evaluate(NAMELESS) == []
     page.focus("#text")
@@ -798,21 +765,10 @@ def test_all_controls_have_names_and_a_tab_order(open_app):
     for _ in range(20):
         page.keyboard.press("Tab")
         reached.append(
-            page.evaluate(
-                "document.activeElement.id || document.activeElement.dataset.side || document.activeElement.form?.id"
-            )
+            page.evaluate("(({ id, dataset, form }) => id || dataset.side || form?.id)(document.activeElement)")
         )
-    expected = [
-        "clear",
-        "output",
-        "show-alternatives",
-        "copy",
-        "previous-sentence",
-        "compare",
-        "explain",
-        "column",
-        "row",
-    ]
+    controls = ["clear", "output", "show-alternatives", "copy", "previous-sentence", "compare", "explain"]
+    expected = [*controls, "column", "row"]
     assert [name for name in reached if name in expected] == expected
 
 
