@@ -70,11 +70,11 @@ expect.set_options(timeout=60_000)  # generous, since the machine may be busy
 
 
 TRANSLATIONS = """() => {
-  const output = document.getElementById("output");
-  window.translated = false;
+  const output = document.getElementById("output"), state = document.documentElement.dataset;
+  state.translated = false;
   new MutationObserver((records) => {
     const wasBusy = records.some((record) => record.oldValue === "true");
-    window.translated = output.ariaBusy === "false" && (window.translated || wasBusy);
+    state.translated = output.ariaBusy === "false" && (state.translated === "true" || wasBusy);
   }).observe(output, { attributeFilter: ["aria-busy"], attributeOldValue: true });
 }"""
 
@@ -84,7 +84,7 @@ def awaiting_translation(page):
     """Wait for a translation started inside the block, even if it takes less time than one poll of the page."""
     page.evaluate(TRANSLATIONS)
     yield
-    page.wait_for_function("window.translated", timeout=60_000)
+    expect(page.locator("html")).to_have_attribute("data-translated", "true")
 
 
 def translate(page, text):
