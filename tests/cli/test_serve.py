@@ -1,3 +1,5 @@
+import os
+
 import typer
 
 from bundles import tiny_bundle
@@ -29,3 +31,14 @@ def test_every_setting_is_an_option_and_an_environment_variable():
     for name in vars(Settings()).keys() - {"shared_dir"}:
         assert options[name].envvar == f"SOFTGAZE_{name.upper()}"
         assert name == "models" or options[name].opts == [f"--{name.replace('_', '-')}"]
+
+
+def test_lists_in_environment_variables_are_separated_as_paths_and_as_words(tmp_path, monkeypatch):
+    received = []
+    monkeypatch.setattr("softgaze.serve.server.serve", lambda settings, echo: received.append(settings))
+    monkeypatch.setenv("SOFTGAZE_MODELS", os.pathsep.join(["my model", "other"]))
+    monkeypatch.setenv("SOFTGAZE_CORS", "https://a.example https://b.example")
+    assert run(tmp_path, "serve").returncode == 0
+    [settings] = received
+    assert settings.models == ("my model", "other")
+    assert settings.cors == ("https://a.example", "https://b.example")

@@ -2,6 +2,7 @@
 
 from dataclasses import fields
 from inspect import Parameter, Signature
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -29,16 +30,15 @@ def serve(**settings: Any) -> None:
         need(package, "softgaze[serve]")
     from softgaze.serve.server import serve as run
 
-    run(
-        Settings(**{**settings, "models": tuple(settings["models"]), "cors": tuple(settings["cors"] or ())}), typer.echo
-    )
+    lists = {"models": tuple(map(str, settings["models"])), "cors": tuple(settings["cors"] or ())}
+    run(Settings(**{**settings, **lists}), typer.echo)
 
 
 def parameters() -> list[Parameter]:
     """Return the argument MODEL and an option for each setting, all with environment variables."""
     text = "Model directories, trained or exported."
     models = typer.Argument(metavar="MODEL", envvar="SOFTGAZE_MODELS", show_envvar=False, help=text)
-    result = [Parameter("models", Parameter.KEYWORD_ONLY, annotation=Annotated[list[str], models])]
+    result = [Parameter("models", Parameter.KEYWORD_ONLY, annotation=Annotated[list[Path], models])]
     for field in fields(Settings):
         if option := field.metadata.get("option"):
             is_list = isinstance(field.default, tuple)
