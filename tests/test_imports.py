@@ -20,6 +20,7 @@ LAYERS = (
     {"training", "importers"},
     {"translator"},
     {"engines"},
+    {"alignment"},
     {"explain", "metrics"},
     {"bundle", "search"},
     {"data"},

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 
 FORMAT = 1
 MANIFEST, CONFIG, WEIGHTS, DETECTOR = "manifest.json", "config.yaml", "model.safetensors", "detector.json"
+ALIGNER = "aligner.npz"  # a statistical word aligner of both languages, optional
 JOINT, SOURCE, TARGET = "tokenizer.model", Tokenizer.file, "tokenizer.target.model"
 PROCESSOR = FileProcessor.file  # instead of SOURCE, for sources that are not text
 VOCABULARY = "vocabulary.json"  # of an imported model: pieces in row order, languages
@@ -337,7 +338,7 @@ def _check_files(path: Path, files: dict[str, Any]) -> None:
     for name in (CONFIG, *vocabulary):
         if name not in files:
             raise DataError(f"{path / MANIFEST}: does not list {name}, which a bundle needs")
-    for name in (WEIGHTS, DETECTOR, JOINT, SOURCE, PROCESSOR, TARGET, VOCABULARY):
+    for name in (WEIGHTS, DETECTOR, ALIGNER, JOINT, SOURCE, PROCESSOR, TARGET, VOCABULARY):
         if name not in files and (path / name).exists():
             raise DataError(f"{path / name}: is not listed in {MANIFEST}, so it is not part of this bundle")
 
@@ -375,8 +376,9 @@ def save_bundle(
     tokenizers: Tokenizers,
     detector: LanguageDetector | None,
     facts: dict[str, Any],
+    aligner: bytes | None = None,
 ) -> None:
-    """Write or replace a bundle.
+    """Write or replace a bundle; `aligner` is the content of a statistical word aligner.
 
     The next manifest is written before the first file is replaced and renamed last. A training run replaces only the
     weights, so one of the two manifests is valid whenever it is killed.
@@ -389,6 +391,8 @@ def save_bundle(
     }
     if detector is not None:
         contents[DETECTOR] = detector.to_json().encode()
+    if aligner is not None:
+        contents[ALIGNER] = aligner
     files = {
         name: {"sha256": hashlib.sha256(content).hexdigest(), "bytes": len(content)}
         for name, content in contents.items()

@@ -33,6 +33,7 @@ AttentionKind = Literal["cross", "encoder", "decoder"]
 RowMeaning = Literal["predicting", "reading"]
 MapMeasure = Literal["weights", "norms", "rollout"]
 Symmetrization = Literal["intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"]
+AlignBy = Literal["both", "attention", "lexicon"]
 ExportEngine = Literal["ctranslate2", "onnx"]
 WeightPrecision = Literal["float32", "int8", "int8_float32"]
 IndexBase = Literal["0", "1"]  # of the first word in an alignment file

@@ -1,28 +1,53 @@
-"""`softgaze align`: word alignments of sentence pairs."""
+"""`softgaze align`: word alignments of sentence pairs, learned from them or by a model."""
 
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import replace
 from itertools import chain, islice
 from pathlib import Path
+from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from softgaze.cli import _options as opt
 from softgaze.cli._options import argument, choice, flag, option
-from softgaze.cli._output import json_line, open_output, progress
+from softgaze.cli._output import json_line, open_output, progress, warn
 from softgaze.errors import UsageError
 
 if TYPE_CHECKING:
+    from softgaze.alignment import CombinedAligner, StatisticalAligner
+    from softgaze.data.corpus import Pair
     from softgaze.explain import Alignment
     from softgaze.explain.map_selection import Aligner
 
+    AnyAligner = Aligner | StatisticalAligner | CombinedAligner
+
+COMMAND = opt.PairCommand
 SELECTION_PAIRS = 256  # pairs an attention map is selected on if the model comes without one
 BLOCK_PAIRS = 512  # pairs in memory at once
+STATISTICAL_BLOCK_PAIRS = 20_000  # of an aligner that counts words, which costs less if many are counted at once
 
 
 def align(
-    model: opt.Model,
-    source: Annotated[Path, argument("Source sentences, one per line (.gz too).", "SRC")],
-    target: Annotated[Path, argument("Their translations, one per line.", "TGT")],
+    files: Annotated[
+        list[Path],
+        argument(
+            "Source sentences and their translations, one per line (.gz too). MODEL: a model directory, or an aligner "
+            "written by --save; without it, an aligner is learned from the text.",
+            "[MODEL] SRC TGT",
+        ),
+    ],
+    train_files: Annotated[
+        list[Path] | None,
+        option("Learn from this parallel text, too. Repeatable.", "--train", metavar="SRC TGT"),
+    ] = None,
+    save: Annotated[Path | None, option("Write the learned aligner to this file.", metavar="FILE")] = None,
+    by: Annotated[
+        opt.AlignBy | None,
+        choice("Evidence of a MODEL with a lexicon.", "--by", default="both"),
+    ] = None,
     reverse: Annotated[
         Path | None, option("Model of the other direction; combine both alignments.", metavar="MODEL")
     ] = None,
@@ -33,7 +58,12 @@ def align(
         bool, flag("Store in both models the attention maps that agreed best.", "--save-maps")
     ] = False,
     threshold: Annotated[
-        float | None, option("Link every word with attention ≥ X, not only the highest (0 < X ≤ 1).", metavar="X")
+        float | None,
+        option(
+            "Link words with a score above X: higher for precision, lower for recall (0 < X < 1). With attention "
+            "alone, link every word with attention ≥ X, not only the highest.",
+            metavar="X",
+        ),
     ] = None,
     gold: opt.GoldFile = None,
     gold_base: opt.GoldBase = None,
@@ -43,17 +73,25 @@ def align(
 ) -> None:
     """Align the words of sentence pairs.
 
-    softgaze align runs/m30k test.en test.de
+    softgaze align corpus.en corpus.fr -o links
+    softgaze align test.en test.fr --train corpus.en corpus.fr
     softgaze align runs/en-fr test.en test.fr --gold gold.talp --gold-base 1
 
     Prints one line per pair in Pharaoh format (source-target, from 0).
-    Words are separated by spaces. Links come from the model's selected
-    attention map while it scores the given translation. With --gold, prints
-    the alignment error rate (AER) to stderr, or to stdout with --output.
+    Words are separated by spaces. Without MODEL, links are learned from the
+    sentence pairs themselves, in about a minute per 200,000 pairs. With a
+    translation model, they come from its attention while it scores the given
+    translation, and from its lexicon. With --gold, prints the alignment error
+    rate (AER) to stderr, or to stdout with --output.
     """
-    from softgaze.bundle import ATTENTION, add_facts
     from softgaze.data.corpus import count_lines, read_pairs
 
+    model, source, target = split_files(files)
+    check_options(
+        is_learned=model is None,
+        learning={"--train": train_files, "--save": save},
+        modelling={"--by": by, "--reverse": reverse, "--method": method, "--save-maps": save_maps},
+    )
     if reverse is None and (method is not None or save_maps):
         raise UsageError(f"{'--method' if method else '--save-maps'} needs two models; give the other with --reverse")
     if threshold is not None and not 0 < threshold <= 1:
@@ -63,10 +101,17 @@ def align(
     gold_alignments = opt.read_gold(gold, gold_base, source, total)
     pairs = iter(()) if is_empty else opt.check_gold_links(read_pairs(source, target), gold_alignments, gold)
     first = list(islice(pairs, SELECTION_PAIRS))  # unreadable files are reported before a model is loaded
-    aligner = load_aligner(model, reverse, method, threshold, device).with_selected_maps(first)
-    for path, reader in ((model, aligner.forward), (reverse, aligner.reverse)):
-        if save_maps and path is not None and reader is not None and reader.selected_map is not None:
-            add_facts(path, {ATTENTION: reader.selected_map.to_dict()})
+    aligner: AnyAligner
+    if model is None:
+        aligner = learn_aligner([*opt.file_pairs("--train", train_files), (source, target)])
+        if save is not None:
+            aligner.save(save)
+    else:
+        aligner = load_aligner(model, reverse, by, method, device)
+    if threshold is not None:
+        aligner = replace(aligner, threshold=threshold)
+    if model is not None and not model.is_file():
+        aligner = with_selected_maps(aligner, first, (model, reverse) if save_maps else ())
     alignments: list[Alignment] = []
     with open_output(output) as file, progress(total, enabled=output) as advance:
         for block in opt.blocks(chain(first, pairs), BLOCK_PAIRS):
@@ -84,13 +129,68 @@ def align(
         typer.echo(error_report(alignments, gold_alignments, aligner, as_json=as_json), err=output is None)
 
 
+def split_files(files: Sequence[Path]) -> tuple[Path | None, Path, Path]:
+    """Return the model, if it is given, the source and the target."""
+    if len(files) not in (2, 3):
+        raise UsageError(f"expected SRC TGT, or MODEL SRC TGT; got {len(files)} file{'s' if len(files) != 1 else ''}")
+    return (files[0] if len(files) == 3 else None), files[-2], files[-1]
+
+
+def check_options(*, is_learned: bool, learning: dict[str, object], modelling: dict[str, object]) -> None:
+    """Reject options that have no effect with, or without, a model."""
+    for name, value in (modelling if is_learned else learning).items():
+        if value:
+            need = "needs a MODEL before SRC and TGT" if is_learned else "learns an aligner; leave MODEL out"
+            raise UsageError(f"{name} {need}")
+
+
+# --- learning ---------------------------------------------------------------------------------------------------
+
+
+def learn_aligner(texts: "Sequence[tuple[Path, Path]]") -> "StatisticalAligner":
+    """Learn from all texts; they are read again when they are aligned."""
+    from softgaze.alignment import train_aligner
+    from softgaze.data.corpus import read_pairs
+
+    for path in chain.from_iterable(texts):
+        if path.exists() and not path.is_file():
+            raise UsageError(f"{path}: is read twice, to learn and to align, so it must be a file, not a pipe")
+    pairs = (pair for paths in texts for pair in read_pairs(*paths))
+    with learning_progress() as report:
+        return train_aligner(pairs, report)
+
+
+@contextmanager
+def learning_progress() -> Iterator[Callable[[str, float], None]]:
+    """Show a bar on a terminal, and lines in a log."""
+    if not sys.stderr.isatty():
+        started = monotonic()
+        yield lambda message, share: warn(f"{message}, {share:.0%}, {monotonic() - started:.0f} s")
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
+        task = bars.add_task("reading", total=1.0)
+        yield lambda message, share: bars.update(task, description=message, completed=share)
+
+
+# --- models -----------------------------------------------------------------------------------------------------
+
+
 def load_aligner(
-    model: Path, reverse: Path | None, method: opt.Symmetrization | None, threshold: float | None, device: str
-) -> "Aligner":
-    """Load both models; they need attention and opposite directions."""
+    model: Path, reverse: Path | None, by: opt.AlignBy | None, method: opt.Symmetrization | None, device: str
+) -> "AnyAligner":
+    """Load an aligner file, or one or two models with opposite directions, and their lexicon."""
+    from softgaze.alignment import CombinedAligner, StatisticalAligner
     from softgaze.explain.map_selection import METHOD
     from softgaze.translator import load
 
+    if model.is_file():
+        if reverse or by:
+            raise UsageError(f"{model} is an aligner, so {'--reverse' if reverse else '--by'} has no effect")
+        return StatisticalAligner.load(model)
     forward = load(model, device, explain_with_torch=False)
     backward = load(reverse, device, explain_with_torch=False) if reverse else None
     if backward:  # a model of the same direction would silently give wrong links
@@ -99,24 +199,56 @@ def load_aligner(
             raise UsageError(
                 f"--reverse must translate {target} → {source}; this model translates {' → '.join(actual)}"
             )
-    aligner = forward.aligner(backward, method=method or METHOD, threshold=threshold)
+    statistics = StatisticalAligner.of_bundle(forward.bundle)
+    if statistics is None and by not in (None, "attention"):
+        raise UsageError(f"{model}: has no lexicon, so --by {by} is not possible")
+    if statistics is not None and by == "lexicon":
+        return statistics
+    aligner = forward.aligner(backward, method=method or METHOD)
     for path, reader in ((model, aligner.forward), (reverse, aligner.reverse)):
         if reader and not reader.has_cross_attention:
             raise UsageError(f"{path}: this model has no attention to align with")
-    return aligner
+    return aligner if statistics is None or by == "attention" else CombinedAligner(aligner, statistics)
 
 
-def error_report(alignments: "list[Alignment]", gold: "list[Alignment]", aligner: "Aligner", *, as_json: bool) -> str:
-    """Return the alignment error rate and the attention maps it belongs to."""
+def with_selected_maps(
+    aligner: "AnyAligner", sample: "Sequence[Pair]", stored_in: Sequence[Path | None]
+) -> "AnyAligner":
+    """Select attention maps on the first pairs, and store them in the models if wanted."""
+    from softgaze.alignment import CombinedAligner, StatisticalAligner
+    from softgaze.bundle import ATTENTION, add_facts
+
+    if isinstance(aligner, StatisticalAligner):
+        return aligner
+    attention = aligner.attention if isinstance(aligner, CombinedAligner) else aligner
+    selected = attention.with_selected_maps(sample)
+    for path, reader in zip(stored_in, (selected.forward, selected.reverse), strict=False):
+        if path is not None and reader is not None and reader.selected_map is not None:
+            add_facts(path, {ATTENTION: reader.selected_map.to_dict()})
+    return replace(aligner, attention=selected) if isinstance(aligner, CombinedAligner) else selected
+
+
+def error_report(
+    alignments: "list[Alignment]", gold: "list[Alignment]", aligner: "AnyAligner", *, as_json: bool
+) -> str:
+    """Return the alignment error rate, and the attention maps and statistics it belongs to."""
+    from softgaze.alignment import CombinedAligner, StatisticalAligner
     from softgaze.explain.alignment import count_corpus
 
     counts = count_corpus(alignments, gold)
-    sources = {"map": aligner.forward, "reverse map": aligner.reverse}
-    selected = {name: source for name, source in sources.items() if source and source.selected_map}
+    attention = aligner.attention if isinstance(aligner, CombinedAligner) else aligner
+    readers = () if isinstance(attention, StatisticalAligner) else (attention.forward, attention.reverse)
+    selected = {
+        name: reader
+        for name, reader in zip(("map", "reverse map"), readers, strict=False)
+        if reader and reader.selected_map
+    }
     if as_json:
         values = {name: round(getattr(counts, name), 6) for name in ("aer", "precision", "recall")}
-        maps = [source.selected_map.to_dict() for source in selected.values() if source.selected_map]
+        maps = [reader.selected_map.to_dict() for reader in selected.values() if reader.selected_map]
         return json_line({**values, **counts._asdict(), "sentences": len(alignments), "maps": maps})
     rates = f"AER {counts.aer:.1%}  precision {counts.precision:.1%}  recall {counts.recall:.1%}"
     sizes = f"({counts.links:,} links, {counts.sure:,} sure gold links, {len(alignments):,} sentences)"
-    return "\n".join([f"{rates}  {sizes}", *(f"{name}: {source.describe()}" for name, source in selected.items())])
+    statistics = [] if attention is aligner and readers else ["lexicon and positions, both directions"]
+    maps_used = (f"{name}: {reader.describe()}" for name, reader in selected.items())
+    return "\n".join([f"{rates}  {sizes}", *maps_used, *statistics])

@@ -1,0 +1,159 @@
+"""The statistical aligner: planted lexicons are recovered, links stay inside the sentence, files are exact."""
+
+import random
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from softgaze.alignment import statistical
+from softgaze.alignment.hmm import JUMPS, hmm_posteriors
+from softgaze.alignment.statistical import StatisticalAligner, train_aligner
+from softgaze.alignment.words import split_words
+from softgaze.errors import DataError, UsageError
+from softgaze.explain.alignment import Alignment, count_corpus
+
+WORDS = 60
+
+
+def translated(dice, length):
+    """A sentence of invented words, its translation in a shuffled neighbourhood, and the links."""
+    words = [dice.randrange(WORDS) for _ in range(length)]
+    order = sorted(range(length), key=lambda position: position + dice.uniform(0, 1.8))
+    source = " ".join(f"s{'abcdefghij'[word % 10]}{word}" for word in words)
+    target = " ".join(f"{'klmnopqrst'[words[position] % 10]}{words[position]}t" for position in order)
+    return (source, target), Alignment({(position, place) for place, position in enumerate(order)})
+
+
+@pytest.fixture(scope="module")
+def planted():
+    dice = random.Random(4)
+    rows = [translated(dice, dice.randint(2, 9)) for _ in range(600)]
+    return [pair for pair, _ in rows], [links for _, links in rows]
+
+
+@pytest.fixture(scope="module")
+def aligner(planted):
+    return train_aligner(planted[0][:500])
+
+
+def test_a_planted_lexicon_is_recovered_also_in_unseen_sentences(planted, aligner):
+    pairs, gold = planted
+    assert count_corpus(aligner.align(pairs[:500]), gold[:500]).aer < 0.05
+    assert count_corpus(aligner.align(pairs[500:]), gold[500:]).aer < 0.05
+
+
+def test_sentences_three_times_as_long_are_aligned(aligner):
+    dice = random.Random(9)
+    rows = [translated(dice, 30) for _ in range(20)]
+    assert count_corpus(aligner.align([pair for pair, _ in rows]), [links for _, links in rows]).aer < 0.1
+
+
+def test_casing_and_attached_punctuation_change_nothing(planted, aligner):
+    pairs, _ = planted
+    plain = aligner.align(pairs[500:520])
+    assert aligner.align([(source.upper(), target.title()) for source, target in pairs[500:520]]) == plain
+    raw = [(f"«{source}.»", f"{target}!") for source, target in pairs[500:520]]
+    spaced = [(f"« {source} .»", f"{target} !") for source, target in pairs[500:520]]
+    for one, other in zip(aligner.align(raw), aligner.align(spaced), strict=True):
+        words = {(source + 1, target) for source, target in one.links}
+        assert words <= other.links
+
+
+def test_an_unknown_name_is_found_by_its_spelling(planted):
+    pairs = [(f"{source} Zwölfkirchen", f"{target} Zwolfkirchen") for source, target in planted[0][:20]]
+    learned = train_aligner([*planted[0][:300], *(("2024 Anna", "2024 Anna"),) * 30])
+    last = [tuple(len(side.split()) - 1 for side in pair) for pair in pairs]
+    assert sum(link in links.all for link, links in zip(last, learned.align(pairs), strict=True)) >= 18
+
+
+texts = st.text(st.sampled_from("ab.,' 12é漢字の\u3000-"), max_size=20)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.lists(st.tuples(texts, texts), max_size=6))
+def test_every_pair_gets_links_inside_the_sentence(aligner, pairs):
+    alignments = aligner.align(pairs)
+    assert len(alignments) == len(pairs)
+    for (source, target), links in zip(pairs, alignments, strict=True):
+        sizes = [(split_words(text).word_of or (-1,))[-1] + 1 for text in (source, target)]
+        assert all(one < sizes[0] and other < sizes[1] for one, other in links)
+
+
+def test_a_pair_is_aligned_alone_as_in_a_block(planted, aligner):
+    pairs = planted[0][:40]
+    for pair, scores in zip(pairs, aligner.scores(pairs), strict=True):
+        np.testing.assert_allclose(aligner.scores([pair])[0], scores, atol=1e-5)
+
+
+def test_both_directions_are_one_model(planted, aligner):
+    mirrored = train_aligner([(target, source) for source, target in planted[0][:500]])
+    for pair, links in zip(planted[0][500:], aligner.align(planted[0][500:]), strict=True):
+        assert mirrored.align([pair[::-1]])[0].inverted() == links
+
+
+def test_posteriors_are_those_of_all_paths():
+    dice = np.random.default_rng(0)
+    lifts = dice.uniform(0.1, 5, (1, 3, 2)).astype(np.float32)
+    jumps = dice.uniform(0.1, 1, JUMPS)
+    found = hmm_posteriors(lifts, jumps)[0]
+    expected = np.zeros((3, 2))
+    total = 0.0
+    transition = jumps[np.clip(np.arange(2)[None] - np.arange(2)[:, None], -8, 8) + 8]
+    transition /= transition.sum(1, keepdims=True)
+    for path in np.ndindex(*[4] * 3):  # a position, with or without a link
+        weight, before = 0.5, None
+        for step, state in enumerate(path):
+            position, linked = state % 2, state < 2
+            if before is not None and linked:
+                weight *= transition[before, position]
+            elif before is not None:
+                weight *= position == before
+            weight *= 0.8 * lifts[0, step, position] if linked else 0.2
+            before = position
+        total += weight
+        for step, state in enumerate(path):
+            if state < 2:
+                expected[step, state] += weight
+    np.testing.assert_allclose(found, expected / total, rtol=1e-4)
+
+
+def test_a_file_gives_the_same_links_and_bytes(tmp_path, planted, aligner):
+    aligner.save(tmp_path / "a.npz")
+    loaded = StatisticalAligner.load(tmp_path / "a.npz")
+    assert loaded.to_bytes() == aligner.to_bytes()
+    assert loaded.align(planted[0]) == aligner.align(planted[0])
+
+
+def test_a_damaged_file_is_rejected(tmp_path, aligner):
+    content = aligner.to_bytes()
+    for damaged in (b"", b"no", content[:-40], content[:200] + b"\0\0\0\0" + content[204:]):
+        with pytest.raises(DataError, match=r"a\.npz"):
+            StatisticalAligner.from_bytes(damaged, "a.npz")
+    with pytest.raises(DataError, match="cannot be read"):
+        StatisticalAligner.load(tmp_path / "nowhere")
+
+
+def test_training_repeats_exactly(planted, aligner):
+    assert train_aligner(iter(planted[0][:500])).to_bytes() == aligner.to_bytes()
+
+
+def test_a_large_corpus_is_sampled(monkeypatch, planted):
+    monkeypatch.setattr(statistical, "MAX_TRAINING_CELLS", 4000)
+    sample = statistical.sample_pairs(planted[0])
+    assert 40 < len(sample) < 300
+    assert sum(len(one.parts) * len(other.parts) for one, other in sample) <= 4000
+
+
+def test_a_sentence_that_is_too_long_costs_nothing_and_has_no_links(aligner):
+    endless = "word " * (statistical.MAX_PARTS + 1)
+    assert [len(links) for links in aligner.align([(endless, "wort"), ("sa0", "k0t")])] == [0, 1]
+
+
+def test_nothing_to_learn_and_wrong_thresholds_are_errors(aligner):
+    with pytest.raises(DataError, match="no sentence pairs"):
+        train_aligner([("", "a"), ("b", "")])
+    for threshold in (0.0, 1.0, -1.0):
+        with pytest.raises(UsageError, match="threshold"):
+            StatisticalAligner(aligner.lexicon, aligner.jumps, threshold)
