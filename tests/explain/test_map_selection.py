@@ -1,5 +1,7 @@
 """Map selection finds a planted head and the maps of two directions that agree; alignments combine directions."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -15,6 +17,7 @@ from softgaze.errors import UsageError
 from softgaze.explain import Alignment, Attention, SelectedMap, TokenizedPair, View
 from softgaze.explain.map_selection import (
     BY_AGREEMENT,
+    BY_GUIDING,
     BY_OCCLUSION,
     MAX_SENTENCES,
     MIN_EFFECT,
@@ -47,6 +50,15 @@ def test_the_planted_head_is_selected_with_its_row_meaning(faithful, late):
     assert selected.view.rows == ("reading" if late else "predicting")
     assert (selected.by, selected.sentences) == (BY_OCCLUSION, 1)
     assert selected.score > 0.95
+
+
+@pytest.mark.parametrize("guided", [(0, 0), (1, 1)])
+def test_a_guided_head_is_selected_as_it_was_trained(guided):
+    selected = select_by_occlusion(planted(faithful=(1, 0)), [PAIR], guided=guided)
+    assert (selected.view.layer, selected.view.head) == guided
+    assert (selected.view.rows, selected.view.measure, selected.by) == ("predicting", "weights", BY_GUIDING)
+    reader = replace(planted(), selected_map=selected)
+    assert Aligner(reader).with_selected_maps([PAIR]).forward.selected_map == selected
 
 
 def test_all_layers_heads_means_meanings_and_measures_are_candidates():

@@ -8,17 +8,19 @@ import yaml
 
 from checks import SMALL as CASES
 from corpora import corpus, small, write_links
+from softgaze.alignment import StatisticalAligner, train_aligner
 from softgaze.bundle import Bundle
 from softgaze.config import TrainingSettings, resolve
 from softgaze.data.batching import Batch
 from softgaze.data.shards import Shards, write_shards
 from softgaze.errors import DataError, UsageError
+from softgaze.explain.map_selection import BY_GUIDING
 from softgaze.explain.word_spans import assign_words
 from softgaze.models import build_model
 from softgaze.models.base import AttentionSite, SingleSiteHook, Source
 from softgaze.special_tokens import EOS, PAD
 from softgaze.training import callbacks
-from softgaze.training.alignment_data import AlignmentFiles, token_links
+from softgaze.training.alignment_data import AUTO, AlignmentFiles, LearnedAlignments, token_links
 from softgaze.training.attention_losses import (
     DEFAULT_WEIGHT,
     MIN_PROBABILITY,
@@ -362,3 +364,38 @@ def test_metrics_facts_and_estimate_report_guided_runs_only(tmp_path, text, link
     assert (facts["layer"], facts["head"], facts["weight"], facts["pairs"]) == (0, 0, DEFAULT_WEIGHT, 54)
     json.dumps(facts)
     assert yaml.safe_load((tmp_path / "guided" / "training.yaml").read_text())["training"]["guided_weight"] is None
+
+
+# --- learned alignments -------------------------------------------------------------------------------------------
+
+
+def test_learned_links_are_those_of_a_file_with_the_same_links(tmp_path, text):
+    aligner = train_aligner(text)
+    (tmp_path / "links").write_text("".join(f"{links}\n" for links in aligner.align(list(text))))
+    config = small(data={"held_out": 5})
+    sources = LearnedAlignments(text), AlignmentFiles(text, (tmp_path / "links",))
+    learned, given = (
+        preprocess(tmp_path / f"encoded-{name}", text, None, config.data, 1, guided=alignments)
+        for name, alignments in zip(("learned", "given"), sources, strict=True)
+    )
+    assert learned.facts["linked"] == given.facts["linked"] > 0
+    for index in range(len(given.train)):
+        assert learned.train.links(index).tolist() == given.train.links(index).tolist()
+    assert learned.aligner == aligner.to_bytes()
+    assert given.aligner is None
+
+
+def test_a_run_that_learns_its_links_keeps_the_aligner_and_shows_the_guided_head(tmp_path, text):
+    config = small(training={"guided_head": 1}, budget={"steps": 4})
+    train(config, text, None, tmp_path / "run", guided=[AUTO])
+    bundle = Bundle.open(tmp_path / "run")
+    assert StatisticalAligner.of_bundle(bundle).align(list(text)) == train_aligner(text).align(list(text))
+    selected = bundle.facts["attention"]
+    assert (selected["layer"], selected["head"], selected["by"]) == (0, 1, BY_GUIDING)
+    longer = config.model_copy(update={"budget": config.budget.model_copy(update={"steps": 6})})
+    assert train(longer, text, None, tmp_path / "run", guided=[AUTO])["step"] == 6
+
+
+def test_learned_links_do_not_mix_with_files(text, links):
+    with pytest.raises(UsageError, match="--guided auto"):
+        alignment_files(resolve(small()), text, [AUTO, links])

@@ -9,6 +9,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from softgaze.data.tokenizer import normalise
+from softgaze.explain.alignment import Links
 from softgaze.explain.word_spans import is_punctuation, is_unspaced_text
 
 PART = re.compile(r"\w+['’]?|[^\w\s]+")  # an apostrophe ends its part: l' | homme, don' | t
@@ -37,6 +38,24 @@ def split_words(text: str) -> WordParts:
         word_of += [index] * len(found)
         is_core += letters if any(letters) else [True] * len(found)
     return WordParts(tuple(parts), tuple(word_of), tuple(is_core))
+
+
+def whitespace_links(links: Links, source: str, target: str) -> Links:
+    """Return links between whitespace tokens, also in scripts without spaces, where words are characters."""
+    tokens = [whitespace_tokens(text) for text in (source, target)]
+    return (
+        links
+        if not any(tokens)
+        else frozenset(
+            (tokens[0][one] if tokens[0] else one, tokens[1][other] if tokens[1] else other) for one, other in links
+        )
+    )
+
+
+def whitespace_tokens(text: str) -> list[int]:
+    """Return the whitespace token of each character-word; nothing if words are whitespace tokens."""
+    words = normalise(text).split()
+    return [index for index, word in enumerate(words) for _ in word] if is_unspaced_text(words) else []
 
 
 def stem(part: str, size: int) -> str:

@@ -26,8 +26,9 @@ def train(
     guided: Annotated[
         list[Path] | None,
         option(
-            "Alignment file (Pharaoh) per --train, then per --pairs: supervise one attention head.",
-            metavar="LINKS",
+            "Supervise one attention head: auto learns alignments from the text; or an alignment file (Pharaoh) per "
+            "--train, then per --pairs.",
+            metavar="auto|LINKS",
             panel=opt.DATA,
         ),
     ] = None,

@@ -28,6 +28,7 @@ MAX_OCCLUSIONS, MIN_SENTENCES = 1500, 6  # occluded words in total; at least so 
 SENTENCE_LENGTHS = range(3, 21)  # words: in shorter sentences all maps agree, longer ones are slow
 BY_OCCLUSION = "agreement with occlusion"
 BY_AGREEMENT = "agreement with the reverse model"
+BY_GUIDING = "the alignments this head was guided by; agreement with occlusion"
 MIN_EFFECT = 1.0  # nats: a source word that changed the whole output by less than this counts for little
 METHOD = "grow-diag-final"
 
@@ -74,9 +75,16 @@ class AttentionReader:
 
 
 def select_by_occlusion(
-    reader: AttentionReader, pairs: Iterable[tuple[str, str]], allowed: Callable[[View], bool] = lambda view: True
+    reader: AttentionReader,
+    pairs: Iterable[tuple[str, str]],
+    allowed: Callable[[View], bool] = lambda view: True,
+    *,
+    guided: tuple[int, int] | None = None,
 ) -> SelectedMap | None:
-    """Select the map that agrees best with occlusion; None without cross-attention or without a sentence."""
+    """Select the map that agrees best with occlusion; None without cross-attention or without a sentence.
+
+    The head (layer, head) that was `guided` by alignments wins over all others, because it learned to align words.
+    """
     sample = sample_pairs(pairs)
     recordings = reader.recordings(sample)
     # One pass for each source word adds up if the words are image patches.
@@ -86,6 +94,8 @@ def select_by_occlusion(
     if not recordings or "cross" not in recordings[0].kinds:
         return None
     views = [view for view in candidate_views(recordings[0]) if allowed(view)]
+    guided_views = [view for view in views if guided_view(view, recordings[0], guided)]
+    views, by = (guided_views, BY_GUIDING) if guided_views else (views, BY_OCCLUSION)
     occlusions = occlusion_scores(reader.model, reader.tokenizers, reader.tokenize(sample))
     whole_map = not reader.tokenizers.source.is_text
     rows = [
@@ -95,7 +105,15 @@ def select_by_occlusion(
     reached, reachable = np.sum(rows, axis=0)  # each (C,)
     scores = reached / np.where(reachable > 0, reachable, 1.0)
     best = int(scores.argmax())
-    return SelectedMap(views[best], round(float(scores[best]), 4), BY_OCCLUSION, len(sample))
+    return SelectedMap(views[best], round(float(scores[best]), 4), by, len(sample))
+
+
+def guided_view(view: View, recording: Recording, guided: tuple[int, int] | None) -> bool:
+    """Whether a view shows the guided head as it was trained: its weights, in the rows that predict a token."""
+    if guided is None or (view.rows, view.measure) != ("predicting", "weights"):
+        return False
+    _, heads = recording.size("cross")
+    return (view.layer, view.head) == (guided[0], None if heads == 1 else guided[1])
 
 
 def select_by_agreement(
@@ -205,6 +223,9 @@ class Aligner:
 
     def with_selected_maps(self, sample: SentencePairs) -> "Aligner":
         """Select maps on `sample`: by agreement of both directions, or by occlusion if none is stored."""
+        readers = [self.forward, *([self.reverse] if self.reverse else [])]
+        if all(reader.selected_map is not None and reader.selected_map.by == BY_GUIDING for reader in readers):
+            return self
         if self.reverse is not None:
             selected = select_by_agreement(self.forward, self.reverse, sample)
             if selected is None:

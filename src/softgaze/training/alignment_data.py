@@ -1,17 +1,24 @@
-"""Gold alignments for guided training: Pharaoh files next to a corpus, converted from words to tokens.
+"""Alignments for guided training, from files or learned from the corpus, converted from words to tokens.
 
 Line n of a file aligns pair n: `0-0 1-2`, counted from 0 over the words between spaces, as `softgaze align` writes it.
 An empty line is a pair without links. Possible links (`1p2`) are checked but not learned.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
+from softgaze.alignment import StatisticalAligner, train_aligner
+from softgaze.alignment.words import whitespace_links
 from softgaze.data.captions import CaptionCorpus
 from softgaze.data.corpus import Corpus, Pair, count_lines, read_lines, sha256_of
 from softgaze.errors import DataError, UsageError
 from softgaze.explain.alignment import Alignment, Links, check_bounds
+
+AUTO = Path("auto")  # instead of files: learn the alignments
+BLOCK_PAIRS = 20_000  # aligned at once
 
 
 @dataclass(frozen=True)
@@ -46,6 +53,37 @@ class AlignmentFiles:
         for part, path in zip(self.corpus.parts, self.paths, strict=True):
             for line_number, (pair, line) in enumerate(zip(part, read_lines(path), strict=True), 1):
                 yield pair, parse_links(line, pair, f"{path}, line {line_number:,}")
+
+
+@dataclass(frozen=True)
+class LearnedAlignments:
+    """Links that a statistical aligner learns from the corpus itself; a function of the corpus alone."""
+
+    corpus: Corpus
+    on_message: Callable[[str], None] = lambda message: None
+    paths: tuple[Path, ...] = (AUTO,)
+
+    @cached_property
+    def aligner(self) -> StatisticalAligner:
+        """The aligner, learned when the first link is read."""
+        self.on_message("guided: learning word alignments from the training text")
+        return train_aligner(self.corpus, lambda message, share: self.on_message(f"guided: {message}"))
+
+    def check(self) -> None:
+        """Accept any corpus: every pair can be aligned."""
+
+    def sha256(self) -> list[str]:
+        """Return the mark of learned links, which depend on nothing but the corpus."""
+        return [str(AUTO)]
+
+    def __iter__(self) -> Iterator[tuple[Pair, Links]]:
+        pairs = iter(self.corpus)
+        while block := list(islice(pairs, BLOCK_PAIRS)):
+            for pair, alignment in zip(block, self.aligner.align(block), strict=True):
+                yield pair, whitespace_links(alignment.links, pair.source, pair.target)
+
+
+Alignments = AlignmentFiles | LearnedAlignments
 
 
 def parse_links(line: str, pair: Pair, where: str) -> Links:

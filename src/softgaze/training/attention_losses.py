@@ -80,7 +80,7 @@ def check_attention_settings(config: Config, *, guided: bool) -> None:
     settings, arch = config.training, config.model.arch
     for name in ("weight", "layer", "head"):
         if getattr(settings, f"guided_{name}") is not None and not guided:
-            raise UsageError(f"training.guided_{name} has no effect without alignments; add --guided FILE")
+            raise UsageError(f"training.guided_{name} has no effect without alignments; add --guided auto or FILE")
     if guided and settings.doubly_stochastic is not None:
         raise UsageError("training.doubly_stochastic and --guided both constrain the attention; use only one of them")
     requested = {

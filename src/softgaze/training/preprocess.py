@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from softgaze.atomic_io import fingerprint, new_directory
-from softgaze.bundle import DETECTOR, HELD_OUT, Tokenizers, check_file
+from softgaze.bundle import ALIGNER, DETECTOR, HELD_OUT, Tokenizers, check_file
 from softgaze.config import DataSettings, current_names, differences
 from softgaze.data.batching import hash_key, permute
 from softgaze.data.captions import CaptionCorpus
@@ -24,7 +24,7 @@ from softgaze.data.tokenizer import SAMPLE, train_tokenizer
 from softgaze.errors import DataError, UsageError
 from softgaze.explain.alignment import Links
 from softgaze.explain.word_spans import whitespace_word_of
-from softgaze.training.alignment_data import AlignmentFiles, max_link_value, token_links
+from softgaze.training.alignment_data import Alignments, LearnedAlignments, max_link_value, token_links
 
 FACTS = "facts.json"
 FIX = "remove {} and run the same command to encode the text again"
@@ -43,6 +43,7 @@ class PreprocessedData:
     dev_text: list[Pair]
     detector: LanguageDetector | None  # of languages; None if the source is not text
     facts: dict[str, Any]
+    aligner: bytes | None = None  # content of the aligner that learned the links, for the bundle
 
     @classmethod
     def open(cls, directory: Path) -> "PreprocessedData":
@@ -57,7 +58,8 @@ class PreprocessedData:
         path = directory / DETECTOR
         detector = LanguageDetector.from_json(path.read_text(encoding="utf-8")) if path.exists() else None
         train, dev = Shards(directory / "train"), Shards(directory / "dev")
-        return cls(Tokenizers.load(directory), train, dev, dev_text, detector, facts)
+        aligner = (directory / ALIGNER).read_bytes() if (directory / ALIGNER).exists() else None
+        return cls(Tokenizers.load(directory), train, dev, dev_text, detector, facts, aligner)
 
 
 def preprocess(
@@ -67,7 +69,7 @@ def preprocess(
     settings: DataSettings,
     seed: int,
     tokenizers: Tokenizers | None = None,
-    guided: AlignmentFiles | None = None,
+    guided: Alignments | None = None,
     on_unreadable: Callable[[DataError], None] = lambda error: None,
 ) -> PreprocessedData:
     """Fill `directory`, or open it if it was made from the same inputs.
@@ -103,6 +105,8 @@ def preprocess(
             names = ", ".join(map(str, guided.paths))
             raise DataError(f"{names}: no training pair has a sure link (1-2), so there is nothing to learn")
         (temporary / HELD_OUT.name).write_text(json.dumps(dev_text, ensure_ascii=False), encoding="utf-8")
+        if isinstance(guided, LearnedAlignments):
+            (temporary / ALIGNER).write_bytes(guided.aligner.to_bytes())
         if train.processor is None:
             (temporary / DETECTOR).write_text(train_detector(train, languages).to_json(), encoding="utf-8")
         files = sorted(path for path in temporary.rglob("*") if path.is_file())
@@ -131,7 +135,7 @@ def read_facts(directory: Path) -> dict[str, Any]:
 
 
 def inputs_of(
-    train: AnyCorpus, dev: AnyCorpus | None, settings: DataSettings, seed: int, guided: AlignmentFiles | None
+    train: AnyCorpus, dev: AnyCorpus | None, settings: DataSettings, seed: int, guided: Alignments | None
 ) -> dict[str, Any]:
     """Return everything the result depends on. File names are not included, so that a moved run can resume."""
     return {

@@ -11,12 +11,13 @@ from softgaze.atomic_io import write_text
 from softgaze.bundle import WEIGHTS, Bundle, Description, load_weights
 from softgaze.config import Config, ModelSettings, resolve
 from softgaze.data.batching import hash_key
+from softgaze.data.corpus import Corpus
 from softgaze.errors import DataError, ResourceError, UsageError
 from softgaze.explain.render.charts import Axis, ChartPoint, Panel, Series, line_chart
 from softgaze.explain.render.pages import run_history_page
 from softgaze.models import MODELS, check_options, model_options
 from softgaze.runtime import pick_device
-from softgaze.training.alignment_data import AlignmentFiles
+from softgaze.training.alignment_data import AUTO, AlignmentFiles, Alignments, LearnedAlignments
 from softgaze.training.attention_losses import check_attention_settings
 from softgaze.training.callbacks import Callback, read_metrics
 from softgaze.training.distributed import Distributed, init_distributed
@@ -57,8 +58,9 @@ def train(
 ) -> dict[str, Any]:
     """Train a model in the run directory `out` until the budget is used up; return the facts of the result.
 
-    `init` is a model to fine-tune, `fresh` deletes an earlier run in `out`. `guided` names one Pharaoh file of gold
-    alignments per part of the corpus. `encoded` is a directory for the encoded text that several runs may share.
+    `init` is a model to fine-tune, `fresh` deletes an earlier run in `out`. `guided` names one Pharaoh file of
+    alignments per part of the corpus, or is `[Path("auto")]` to learn them from the corpus. `encoded` is a directory
+    for the encoded text that several runs may share.
     Raises `Interrupted` after SIGINT, SIGTERM or SIGUSR1.
     """
     start = Bundle.open(init) if init else None
@@ -82,7 +84,7 @@ def train(
         corpus.count()  # finds missing or unequal files before --fresh deletes anything
         if dev is not None:
             dev.count()
-        alignments = alignment_files(config, corpus, guided)
+        alignments = alignment_files(config, corpus, guided, callback)
         run.check()
         with run.locked():
             with run.removed_on_error():
@@ -109,11 +111,17 @@ def check_corpus_type(arch: str, corpus: AnyCorpus) -> None:
         raise UsageError(f"the arch {arch} reads text; use --arch captioner for images and features")
 
 
-def alignment_files(config: Config, corpus: AnyCorpus, guided: Sequence[Path]) -> AlignmentFiles | None:
-    """Return the gold alignments, if any, after checking that the model can learn from them."""
+def alignment_files(
+    config: Config, corpus: AnyCorpus, guided: Sequence[Path], callback: Callback = Callback()
+) -> Alignments | None:
+    """Return the alignments, if any, after checking that the model can learn from them."""
     if guided and corpus.processor is not None:
         raise UsageError("--guided aligns words with words; images and features have no words")
-    alignments = AlignmentFiles(corpus, tuple(guided)) if guided else None
+    alignments: Alignments | None = AlignmentFiles(corpus, tuple(guided)) if guided and AUTO not in guided else None
+    if AUTO in guided and isinstance(corpus, Corpus):
+        if len(guided) > 1:
+            raise UsageError("--guided auto learns the alignments of the whole text; give no files with it")
+        alignments = LearnedAlignments(corpus, callback.on_message)
     check_attention_settings(config, guided=bool(guided))
     if alignments is not None:
         alignments.check()

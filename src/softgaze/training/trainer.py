@@ -331,7 +331,8 @@ class Trainer:
         facts = self.facts() | {"dev": {name: round(value, 4) for name, value in scores.items()}}
         if averaged:
             facts["averaged"] = averaged
-        save_bundle(self.run.path, self.model, self.description, self.data.tokenizers, self.data.detector, facts)
+        data = self.data
+        save_bundle(self.run.path, self.model, self.description, data.tokenizers, data.detector, facts, data.aligner)
 
     def facts(self) -> dict[str, Any]:
         """Return how the current weights were trained."""
@@ -366,7 +367,7 @@ class Trainer:
         if self.distributed.is_main:
             names = [name for name in self.progress.snapshots if self.is_intact(name)]
             best = self.try_average(names) if len(names) > 1 else self.progress.best
-            select_attention_map(self.run.path, self.data, self.device)
+            select_attention_map(self.run.path, self.data, self.device, self.guided)
             metric, best_step = self.config.validation.metric, self.progress.best_step
             facts = self.facts() | {"best": best, "metric": metric, "best_step": best_step}
             self.run.write_result(facts)
@@ -403,10 +404,15 @@ class Trainer:
         return value if is_better else best
 
 
-def select_attention_map(path: Path, data: PreprocessedData, device: torch.device) -> None:
-    """Select the attention map that agrees best with occlusion on held-out pairs; store it in the bundle at `path`."""
+def select_attention_map(
+    path: Path, data: PreprocessedData, device: torch.device, guided: GuidedHead | None = None
+) -> None:
+    """Select the attention map that agrees best with occlusion on held-out pairs; store it in the bundle at `path`.
+
+    A guided head learned to align words, so only its maps are considered.
+    """
     bundle = Bundle.open(path)  # the best weights, which may not be the last
     reader = AttentionReader(bundle.model(str(device)), bundle.tokenizers)
-    selected = select_by_occlusion(reader, data.dev_text)
+    selected = select_by_occlusion(reader, data.dev_text, guided=guided and guided[:2])
     if selected is not None:
         add_facts(path, {ATTENTION: selected.to_dict()})
