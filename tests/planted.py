@@ -26,14 +26,14 @@ class PlantedState(NamedTuple):
 class Planted(Seq2Seq):
     """Generates `target`; the logit of step t grows with table[t, s] for each source token s.
 
-    Of two layers with two heads only `faithful` (layer, head) attends as in the table, one step late with `late`; the
-    others attend to the opposite.
+    Of two layers with two heads only `faithful` (layer, head) and `twin` attend as in the table, one step late with
+    `late`; the others attend to the opposite.
     """
 
-    def __init__(self, pair: TokenizedPair, vocabulary: int, faithful=(1, 0), late=False, seed=0) -> None:
+    def __init__(self, pair: TokenizedPair, vocabulary: int, faithful=(1, 0), late=False, seed=0, twin=None) -> None:
         super().__init__()
         [ids] = pair.parts
-        self.vocabulary, self.faithful, self.late, self.output = vocabulary, faithful, late, nn.Identity()
+        self.vocabulary, self.faithful, self.late, self.output = vocabulary, (faithful, twin), late, nn.Identity()
         self.target = [*ids.target, 0]
         dice = np.random.default_rng(seed)
         table = np.zeros((len(self.target) + 1, vocabulary))  # by source token, at any position
@@ -75,4 +75,4 @@ class Planted(Seq2Seq):
     def weights(self, state: PlantedState, steps: Tensor, head: tuple[int, int]) -> Tensor:
         """The unnormalised weights of one head."""
         table = self.table[(steps - int(self.late)).clamp(min=0)][:, state.source].transpose(0, 1)  # (B, T, S)
-        return table if head == self.faithful else (1.2 - table) ** 4
+        return table if head in self.faithful else (1.2 - table) ** 4

@@ -35,6 +35,7 @@ NEXT_MANIFEST = f"{TEMPORARY}next-{MANIFEST}"  # while a bundle is replaced
 HELD_OUT = PurePosixPath("encoded/dev.json")  # held-out pairs, in the directory of a training run
 
 ATTENTION = "attention"  # key of the selected attention map in the facts
+ALIGNMENT_HEAD = "alignment_head"  # key of the layer and head that were trained on alignments
 SELF_SHA256 = "sha256"  # key of the manifest's own hash; bundles before 0.2 have none
 MANIFEST_KEYS = {"format", "softgaze", "engine", "files", "facts", SELF_SHA256}
 MAX_TEXT_BYTES = 1 << 24  # of a manifest or configuration; ours have thousands
@@ -192,6 +193,16 @@ class Bundle:
     @cached_property
     def tokenizers(self) -> Tokenizers:
         return Tokenizers.load(self.path)
+
+    @property
+    def alignment_head(self) -> tuple[int, int] | None:
+        """Layer and head of the cross-attention that were trained on alignments, if known."""
+        stored = self.facts.get(ALIGNMENT_HEAD)
+        if stored is None:
+            return None
+        if not isinstance(stored, list) or [type(index) for index in stored] != [int, int]:
+            raise DataError(f"{self.path / MANIFEST}: {ALIGNMENT_HEAD} must be a layer and a head")
+        return stored[0], stored[1]
 
     @property
     def held_out(self) -> list[tuple[str, str]] | None:

@@ -344,7 +344,9 @@ class Translator:
         from softgaze.explain.map_selection import Aligner, AttentionReader
 
         sources = [
-            AttentionReader(each.scorer, each.bundle.tokenizers, each.selected_map, each.max_positions)
+            AttentionReader(
+                each.scorer, each.bundle.tokenizers, each.selected_map, each.max_positions, each.bundle.alignment_head
+            )
             for each in (self, reverse)
             if each
         ]

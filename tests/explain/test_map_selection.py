@@ -17,6 +17,7 @@ from softgaze.errors import UsageError
 from softgaze.explain import Alignment, Attention, SelectedMap, TokenizedPair, View
 from softgaze.explain.map_selection import (
     BY_AGREEMENT,
+    BY_CONFIRMED,
     BY_GUIDING,
     BY_OCCLUSION,
     MAX_SENTENCES,
@@ -59,6 +60,19 @@ def test_a_guided_head_is_selected_as_it_was_trained(guided):
     assert (selected.view.rows, selected.view.measure, selected.by) == ("predicting", "weights", BY_GUIDING)
     reader = replace(planted(), selected_map=selected)
     assert Aligner(reader).with_selected_maps([PAIR]).forward.selected_map == selected
+
+
+def test_an_alignment_head_is_preferred_to_its_equals():
+    reader = planted(faithful=(0, 1), twin=(1, 0))
+    free, guided = (select_by_occlusion(replace(reader, alignment_head=head), [PAIR]) for head in (None, (1, 0)))
+    assert (free.view.layer, free.view.head, free.by) == (0, 1, BY_OCCLUSION)
+    assert (guided.view.layer, guided.view.head, guided.by) == (1, 0, BY_CONFIRMED)
+    assert guided.score == free.score
+
+
+def test_an_alignment_head_that_learned_none_is_not_selected():
+    selected = select_by_occlusion(replace(planted(faithful=(0, 1)), alignment_head=(1, 0)), [PAIR])
+    assert (selected.view.layer, selected.view.head, selected.by) == (0, 1, BY_OCCLUSION)
 
 
 def test_all_layers_heads_means_meanings_and_measures_are_candidates():

@@ -101,6 +101,7 @@ class ImportedModel:
     target_language: str = ""
     search: dict[str, Any] = field(default_factory=dict)  # defaults of `SearchOptions`
     licence: str = ""
+    alignment_head: tuple[int, int] | None = None  # layer and head that are usually trained on alignments
     reference: Callable[[], Reference] | None = None  # None: the original implementation is not installed
 
 

@@ -142,6 +142,7 @@ class Family:
             max_length=self.max_positions,
             search=self.search(),
             licence=directory.licence(),
+            alignment_head=self.alignment_head(),
             reference=self.reference if find_spec("transformers") else None,
             **(pair if languages is None else {}),
         )
@@ -163,6 +164,10 @@ class Family:
     def special(self) -> Sequence[str]:
         """Return pieces that text never becomes."""
         return ()
+
+    def alignment_head(self) -> tuple[int, int] | None:
+        """Return the layer and head of the cross-attention that are trained on alignments."""
+        return None
 
     def position_table(self) -> Tensor:
         """Return the fixed positions (N, D), position 0 first."""
@@ -355,6 +360,10 @@ class MarianFamily(Family):
         target = ("model.decoder.embed_tokens.weight",)
         output = ("lm_head.weight", *target) if self.tie() == "output" else ("lm_head.weight",)
         return ("model.encoder.embed_tokens.weight",), target, output
+
+    def alignment_head(self) -> tuple[int, int]:
+        """OPUS-MT models are trained with Marian's default: the first head of the last layer."""
+        return self.directory.integer("decoder_layers", MAX_LAYERS) - 1, 0
 
     def position_table(self) -> Tensor:
         """[sin ‖ cos] of p / 10000^(2i/D)."""

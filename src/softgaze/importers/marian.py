@@ -96,6 +96,7 @@ class MarianModel:
             target_language=target_language,
             search=search,
             licence=licence(self.path.parent),
+            alignment_head=self.alignment_head(options["decoder_layers"]),
         )
 
     def order(self, vocabularies: "Vocabularies", side: int) -> RowOrder:
@@ -169,6 +170,13 @@ class MarianModel:
         cell = f" with {self.settings.get('dec-cell')}" if kind == "rnn" else ""
         known = {"self-attention": "attention", "rnn with ssru": "ssru"}
         return self.choice("transformer-decoder-autoreg", f"{kind}{cell}"[:60], known)
+
+    def alignment_head(self, layers: int) -> tuple[int, int] | None:
+        """Return the head that Marian trains on alignments, if it does: the first of the layer in the settings."""
+        layer = self.settings.get("transformer-guided-alignment-layer", "last")
+        if layer == "last":
+            return layers - 1, 0
+        return (int(layer) - 1, 0) if str(layer).isdecimal() and 1 <= int(layer) <= layers else None
 
     def tie(self) -> str:
         """Return which matrices are shared, from their names."""

@@ -10,7 +10,7 @@ import yaml
 from torch import Tensor
 
 from softgaze.atomic_io import fingerprint, new_directory
-from softgaze.bundle import CONFIG, WEIGHTS, Bundle, Description, seal
+from softgaze.bundle import ALIGNMENT_HEAD, CONFIG, WEIGHTS, Bundle, Description, seal
 from softgaze.errors import DataError, SoftgazeError
 from softgaze.importers.base import ImportedModel
 from softgaze.models import MODELS
@@ -84,6 +84,7 @@ def bundle_facts(model: ImportedModel, source: Path, shapes: dict[str, torch.Siz
         "parameters": sum(shape.numel() for shape in shapes.values()),
         IMPORTED: {"family": model.family, "from": source.resolve().name, "files": origin, "licence": model.licence},
         SEARCH: model.search,
+        **({} if model.alignment_head is None else {ALIGNMENT_HEAD: list(model.alignment_head)}),
     }
 
 
