@@ -12,7 +12,7 @@ from pyarrow.parquet import read_table
 
 from bundles import copier
 from softgaze.errors import DataError, UsageError
-from softgaze.scale.output_shards import SHARD_FILE, InputShard, OutputTarget, ShardStore, encode_shard, read_shards
+from softgaze.scale.output_shards import SHARD_FILE, OutputTarget, Shard, ShardStore, encode_shard, read_shards
 from softgaze.scale.storage import StoragePath
 
 WORDS = [f"word {number}" for number in range(23)]
@@ -39,7 +39,7 @@ def store(request, tmp_path):
     return ShardStore(StoragePath.of(f"{request.param}{tmp_path}/out.parts"), ".txt", "model and options")
 
 
-SHARD = InputShard(0, 0, 1, ["a", "b"])
+SHARD = Shard(0, 0, 1, 2, ["a", "b"])
 
 
 def test_a_written_shard_is_done(store):

@@ -18,14 +18,14 @@ from pyarrow import table
 from pyarrow.parquet import read_table, write_table
 
 from bundles import lines, tiny_bundle
-from commands import run, slow_writes
+from commands import check_error, run, slow_writes
 from engines.exported import exported, lively_bundle
 from softgaze.errors import DataError, ResourceError, UsageError
 from softgaze.runtime import cores
+from softgaze.scale.output_shards import Shard
 from softgaze.scale.ray_translate import (
     RAY_ENVIRONMENT,
     RayJob,
-    ShardRow,
     WorkerPool,
     check_complete,
     from_arrow,
@@ -176,22 +176,18 @@ def parent_of(process):
     ],
 )
 def test_usage_errors(tmp_path, words, message):
-    done = run(tmp_path, "translate", tiny_bundle(), *words)
-    assert done.returncode == 2
-    assert message in done.stderr
+    check_error(run(tmp_path, "translate", tiny_bundle(), *words), 2, message)
 
 
 def test_missing_input(tmp_path):
     done = run(tmp_path, "translate", tiny_bundle(), "-i", "nothing.txt", "-o", "b", "--on", "ray")
-    assert done.returncode == 3
-    assert "nothing.txt does not exist" in done.stderr
+    check_error(done, 3, "nothing.txt does not exist")
 
 
 def test_missing_extra(tmp_path, monkeypatch):
     monkeypatch.setattr("softgaze.runtime.find_spec", lambda name: None)
     done = run(tmp_path, "translate", tiny_bundle(), "-i", "a", "-o", "b", "--on", "ray")
-    assert (done.returncode, done.stdout) == (4, "")
-    assert "pip install 'softgaze[scale]'" in done.stderr
+    check_error(done, 4, "pip install 'softgaze[scale]'")
 
 
 # --- units --------------------------------------------------------------------------------------------------
@@ -221,14 +217,14 @@ def test_missing_gpu():
 
 
 def test_rows_survive_arrow():
-    rows = [ShardRow(0, 1, 9, 2, ["", "줄\u2028"], "", 0), ShardRow.of_error(DataError("why"))]
+    rows = [Shard(0, 1, 9, 2, ["", "줄\u2028"], "", 0), Shard.of_error(DataError("why"))]
     assert from_arrow(to_arrow(*rows)) == rows
 
 
 @pytest.mark.parametrize("kind", [DataError, ResourceError, UsageError])
 def test_errors_of_remote_processes_keep_their_type(kind):
     with pytest.raises(kind, match="why"):
-        ShardRow.of_error(kind("why")).raise_error()
+        Shard.of_error(kind("why")).raise_error()
     complete([])[0].raise_error()
 
 
@@ -239,10 +235,8 @@ def job(*files):
 def complete(counts):
     """Return the rows of a file whose shards have so many lines, and its end."""
     firsts = [1 + sum(counts[:number]) for number in range(len(counts) + 1)]
-    return [
-        ShardRow(0, number, first, count, [], "", 0)
-        for number, (first, count) in enumerate(zip(firsts, [*counts, 0], strict=True))
-    ]
+    sizes = zip(firsts, [*counts, 0], strict=True)
+    return [Shard(0, number, first, count, []) for number, (first, count) in enumerate(sizes)]
 
 
 @given(st.lists(st.integers(1, 9), max_size=6), st.randoms())

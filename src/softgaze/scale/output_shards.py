@@ -13,7 +13,7 @@ from io import BytesIO
 from itertools import islice
 from typing import Any, NamedTuple
 
-from softgaze.errors import DataError, UsageError
+from softgaze.errors import DataError, SoftgazeError, UsageError
 from softgaze.scale.storage import PARQUET, StoragePath, read_texts
 from softgaze.translator import Translation
 
@@ -23,26 +23,39 @@ SHARD_FILE = re.compile(rf"part-\d{{5}}-\d{{6}}({re.escape(TEXT)}|{re.escape(PAR
 Formatter = Callable[[Translation], str]
 
 
-class InputShard(NamedTuple):
-    """Lines of an input file that are translated together."""
+class Shard(NamedTuple):
+    """Lines of an input file that are translated together; without lines once it is done, or an error."""
 
     file: int  # index of the input file
     number: int  # of the shard within the file
     first_line: int  # from 1
+    size: int  # in lines
     lines: list[str]
+    error: str = ""
+    exit_code: int = 0
 
     @property
     def name(self) -> str:
         """The file name without suffix; the alphabetical order is the order of the lines."""
         return f"part-{self.file:05}-{self.number:06}"
 
+    @classmethod
+    def of_error(cls, error: SoftgazeError) -> "Shard":
+        return cls(0, 0, 0, 0, [], str(error), error.exit_code)
 
-def read_shards(file: int, path: StoragePath, language: str, size: int) -> Iterator[InputShard]:
+    def raise_error(self) -> None:
+        """Raise the error of a remote process, if this is one."""
+        if self.error:
+            types = {subclass.exit_code: subclass for subclass in SoftgazeError.__subclasses__()}
+            raise types.get(self.exit_code, SoftgazeError)(self.error)
+
+
+def read_shards(file: int, path: StoragePath, language: str, size: int) -> Iterator[Shard]:
     """Yield the shards of a file, with one shard in memory at a time."""
     texts = read_texts(path, language)
     number = 0
     while lines := list(islice(texts, size)):
-        yield InputShard(file, number, number * size + 1, lines)
+        yield Shard(file, number, number * size + 1, len(lines), lines)
         number += 1
 
 
@@ -63,7 +76,7 @@ class ShardStore:
     suffix: str
     recipe: str
 
-    def fingerprint(self, shard: InputShard) -> str:
+    def fingerprint(self, shard: Shard) -> str:
         return sha256("\n".join([self.recipe, *shard.lines]).encode()).hexdigest()
 
     def part(self, name: str) -> StoragePath:
@@ -72,7 +85,7 @@ class ShardStore:
     def marker(self, name: str) -> StoragePath:
         return self.directory.child(name + DONE)
 
-    def is_done(self, shard: InputShard) -> bool:
+    def is_done(self, shard: Shard) -> bool:
         """Return whether a complete translation of these lines by this model exists."""
         marker = self.read_marker(shard.name)
         return marker is not None and marker.fingerprint == self.fingerprint(shard)
@@ -85,7 +98,7 @@ class ShardStore:
         except (DataError, ValueError, TypeError):
             return None
 
-    def write(self, shard: InputShard, content: bytes) -> None:
+    def write(self, shard: Shard, content: bytes) -> None:
         """Write the part, then its marker: a run killed in between translates the shard again."""
         self.part(shard.name).write(content)
         marker = ShardMarker(self.fingerprint(shard), len(shard.lines), len(content), sha256(content).hexdigest())
@@ -100,7 +113,7 @@ class ShardStore:
 
 
 def encode_shard(
-    path: StoragePath, shard: InputShard, translations: Sequence[Translation], formatter: Formatter | None
+    path: StoragePath, shard: Shard, translations: Sequence[Translation], formatter: Formatter | None
 ) -> bytes:
     """Return the content of a part: formatted lines, or a Parquet table if `formatter` is None."""
     if len(translations) != len(shard.lines):

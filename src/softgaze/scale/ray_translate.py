@@ -1,7 +1,6 @@
 """Translate files with Ray: tasks read shards, and a pool of actors with the loaded model translates and writes them.
 
-Rows travel between the processes: a shard to translate, a shard that is done, or an error. Errors are rows so that
-the user sees one line instead of Ray's traceback.
+Errors travel between the processes as shards do, so that the user sees one line instead of Ray's traceback.
 """
 
 import logging
@@ -18,8 +17,8 @@ from softgaze.runtime import cores, need, tune_cpu
 from softgaze.scale.output_shards import (
     TEXT,
     Formatter,
-    InputShard,
     OutputTarget,
+    Shard,
     ShardStore,
     encode_shard,
     read_shards,
@@ -53,37 +52,6 @@ class RayJob(NamedTuple):
     store: ShardStore
     formatter: Formatter | None  # None: Parquet
     options: "SearchOptions"
-
-
-class ShardRow(NamedTuple):
-    """A shard to translate, a shard that is done (without lines), or an error."""
-
-    file: int
-    number: int
-    first_line: int
-    size: int  # in lines
-    lines: list[str]
-    error: str
-    exit_code: int
-
-    @property
-    def shard(self) -> InputShard:
-        return InputShard(self.file, self.number, self.first_line, self.lines)
-
-    @classmethod
-    def of(cls, shard: InputShard, *, done: bool) -> "ShardRow":
-        file, number, first_line, lines = shard
-        return cls(file, number, first_line, len(lines), [] if done else lines, "", 0)
-
-    @classmethod
-    def of_error(cls, error: SoftgazeError) -> "ShardRow":
-        return cls(0, 0, 0, 0, [], str(error), error.exit_code)
-
-    def raise_error(self) -> None:
-        """Raise the error of a remote process, if this row is one."""
-        if self.error:
-            types = {subclass.exit_code: subclass for subclass in SoftgazeError.__subclasses__()}
-            raise types.get(self.exit_code, SoftgazeError)(self.error)
 
 
 def translate(
@@ -122,27 +90,27 @@ def translate(
         formatter if target.suffix == TEXT else None,
         options,
     )
-    rows = []
+    shards = []
     with ray_cluster(address) as resources:
         pool = worker_pool(device, resources, sum(path.size() for path in files))
-        for row in run_pipeline(job, pool):
-            row.raise_error()
+        for shard in run_pipeline(job, pool):
+            shard.raise_error()
             if progress is not None:
-                progress(row.size)
-            rows.append(row)
-    target.finish(store, [row.shard.name for row in check_complete(rows, job)])
-    return sum(row.size for row in rows)
+                progress(shard.size)
+            shards.append(shard)
+    target.finish(store, [shard.name for shard in check_complete(shards, job)])
+    return sum(shard.size for shard in shards)
 
 
-def check_complete(rows: Iterable[ShardRow], job: RayJob) -> list[ShardRow]:
+def check_complete(shards: Iterable[Shard], job: RayJob) -> list[Shard]:
     """Return the shards in order; raise unless every line of every file occurs once."""
-    ordered: list[ShardRow] = []
+    ordered: list[Shard] = []
     for file, name in enumerate(job.files):
-        *shards, end = sorted(row for row in rows if row.file == file) or [ShardRow(file, 0, 0, 1, [], "", 0)]
-        first_lines = accumulate((row.size for row in shards), initial=1)
-        if end.size or [row.first_line for row in (*shards, end)] != [*first_lines]:
+        *parts, end = sorted(shard for shard in shards if shard.file == file) or [Shard(file, 0, 0, 1, [])]
+        first_lines = accumulate((shard.size for shard in parts), initial=1)
+        if end.size or [shard.first_line for shard in (*parts, end)] != [*first_lines]:
             raise ResourceError(f"{name}: Ray lost some lines; run the command again")
-        ordered += shards
+        ordered += parts
     return ordered
 
 
@@ -155,11 +123,11 @@ def read_files(batch: Any, job: RayJob) -> Iterator[Any]:
         count, line = 0, 1
         try:
             for shard in read_shards(file, StoragePath(job.files[file]), job.language, job.window):
-                yield to_arrow(ShardRow.of(shard, done=job.store.is_done(shard)))
-                count, line = count + 1, line + len(shard.lines)
-            yield to_arrow(ShardRow.of(InputShard(file, count, line, []), done=True))
+                yield to_arrow(shard._replace(lines=[]) if job.store.is_done(shard) else shard)
+                count, line = count + 1, line + shard.size
+            yield to_arrow(Shard(file, count, line, 0, []))
         except SoftgazeError as error:
-            yield to_arrow(ShardRow.of_error(error))
+            yield to_arrow(Shard.of_error(error))
 
 
 class TranslateWorker:
@@ -169,49 +137,49 @@ class TranslateWorker:
         from softgaze.translator import load
 
         self.job = job
-        self.load_error: ShardRow | None = None
+        self.load_error: Shard | None = None
         os.environ["OMP_NUM_THREADS"] = "1"  # each worker has one CPU
         tune_cpu()
         try:
             self.translator = load(job.model, job.device)
         except SoftgazeError as error:
-            row = ShardRow.of_error(error)
-            self.load_error = row._replace(error=f"{row.error} (every machine of the Ray cluster needs the model)")
+            message = f"{error} (every machine of the Ray cluster needs the model)"
+            self.load_error = Shard.of_error(error)._replace(error=message)
 
     def __call__(self, batch: Any) -> Any:
         """Translate and write the shards of a table."""
-        return to_arrow(*(self.translate(row) for row in from_arrow(batch)))
+        return to_arrow(*map(self.translate, from_arrow(batch)))
 
-    def translate(self, row: ShardRow) -> ShardRow:
+    def translate(self, shard: Shard) -> Shard:
         """Translate and write a shard; return it as done, or the error."""
-        if row.error or not row.lines:
-            return row
+        if shard.error or not shard.lines:
+            return shard
         if self.load_error is not None:
             return self.load_error
-        job, shard = self.job, row.shard
+        job = self.job
         try:
             translations = list(self.translator.translate_lines(shard.lines, job.options, window=job.window))
             path = StoragePath(job.files[shard.file])
             job.store.write(shard, encode_shard(path, shard, translations, job.formatter))
         except SoftgazeError as error:
-            return ShardRow.of_error(error)
-        return ShardRow.of(shard, done=True)
+            return Shard.of_error(error)
+        return shard._replace(lines=[])
 
 
-def to_arrow(*rows: ShardRow) -> Any:
+def to_arrow(*shards: Shard) -> Any:
     import pyarrow
 
     integers = {name: pyarrow.int64() for name in ("file", "number", "first_line", "size", "exit_code")}
     schema = {**integers, "lines": pyarrow.list_(pyarrow.string()), "error": pyarrow.string()}
-    return pyarrow.Table.from_pylist([row._asdict() for row in rows], pyarrow.schema([*schema.items()]))
+    return pyarrow.Table.from_pylist([shard._asdict() for shard in shards], pyarrow.schema([*schema.items()]))
 
 
-def from_arrow(table: Any) -> list[ShardRow]:
-    return [ShardRow(**row) for row in table.select(ShardRow._fields).to_pylist()]
+def from_arrow(table: Any) -> list[Shard]:
+    return [Shard(**row) for row in table.select(Shard._fields).to_pylist()]
 
 
-def run_pipeline(job: RayJob, pool: "WorkerPool") -> Iterator[ShardRow]:
-    """Yield the rows of all shards in the order they are done."""
+def run_pipeline(job: RayJob, pool: "WorkerPool") -> Iterator[Shard]:
+    """Yield all shards in the order they are done."""
     from ray.data import ActorPoolStrategy, DataContext, from_items
     from ray.exceptions import RayError
 
