@@ -17,6 +17,8 @@ from softgaze.errors import DataError, ResourceError, UsageError
 from softgaze.scores import SCORES, WINDOWS
 from softgaze.translator import load
 
+RECURRENT = {"feed_forward_width": 24, "heads": 2, "encoder_layers": 2, "decoder_layers": 2, "decoder_self": "ssru"}
+BIAS = {"output_bias": True, "embedding_norm": True, "norm_eps": 1e-9, "tie": "output", "scale_embeddings": False}
 VARIANTS = {
     "luong": ("rnn-luong", {}),
     "luong that feeds itself": ("rnn-luong", {"input_feeding": True, "shortcut": True}),
@@ -29,6 +31,13 @@ VARIANTS = {
     **{f"luong, {score}": ("rnn-luong", {"score": score}) for score in SCORES},
     **{f"luong, {window}": ("rnn-luong", {"window": window, "reach": 2}) for window in WINDOWS},
     "bahdanau, local-p": ("rnn-bahdanau", {"window": "local-p", "reach": 3}),
+    "ssru": ("transformer", RECURRENT),
+    "ssru, rotary, swiglu": ("transformer", {**RECURRENT, "positions": "rotary", "feed_forward": "swiglu"}),
+    "ssru, post-norm, learned, gelu, bias": (
+        "transformer",
+        {**RECURRENT, "residual": "post", "positions": "learned", "max_length": 60, "feed_forward": "gelu", **BIAS},
+    ),
+    "ssru, no positions, silu": ("transformer", {**RECURRENT, "positions": "none", "feed_forward": "silu", **BIAS}),
 }
 
 
@@ -61,7 +70,7 @@ class TestOnnx(EngineSuite):
 
 
 @pytest.mark.parametrize(("arch", "options"), VARIANTS.values(), ids=VARIANTS)
-def test_every_rnn_is_the_same_there(tmp_path, arch, options):
+def test_every_recurrent_model_is_the_same_there(tmp_path, arch, options):
     """Log-probabilities, what a beam finds, and all there is to see."""
     torch, engine = both(tmp_path, arch, options)
     for one, other in zip(torch.engine.log_probs(PARTS), engine.engine.log_probs(PARTS), strict=True):

@@ -1,4 +1,4 @@
-"""Export an RNN or a captioner to ONNX: two graphs, built node by node from our layers.
+"""Export an RNN, a captioner or a Transformer with a recurrent decoder to ONNX: two graphs, built node by node.
 
 `encoder` reads sources of any length. `step` continues rows with one token each and returns the log-probabilities of
 the next one.
@@ -15,13 +15,16 @@ from onnx import TensorProto, helper
 from onnx.external_data_helper import set_external_data
 from torch import nn
 
+from softgaze.attention import MultiHeadAttention
 from softgaze.bundle import ATTENTION, Bundle
 from softgaze.data.processors import Processor
 from softgaze.engines.base import MAX_POSITIONS
 from softgaze.engines.onnx_engine import ENCODER, STEP
 from softgaze.engines.onnx_graph import feature_encoders, rnn, transformer
 from softgaze.engines.onnx_graph.builder import GraphBuilder
+from softgaze.errors import UsageError
 from softgaze.explain.recording import SelectedMap
+from softgaze.local_attention import LocalMultiHeadAttention
 from softgaze.models.captioner import Captioner
 from softgaze.models.rnn import RecurrentSeq2Seq
 from softgaze.models.transformer import Transformer
@@ -29,7 +32,7 @@ from softgaze.models.transformer import Transformer
 SHARED_FILE = "shared.bin"
 MIN_SHARED_BYTES = 1024
 
-OnnxModel = RecurrentSeq2Seq | Captioner
+OnnxModel = RecurrentSeq2Seq | Captioner | Transformer
 OnnxDecoderModel = RecurrentSeq2Seq | Transformer
 
 
@@ -38,7 +41,7 @@ def export(
 ) -> dict[str, Any]:
     """Write the graphs, and return the facts of the engine."""
     onnx_model = cast(OnnxModel, model.float().eval())
-    decoder = cast(OnnxDecoderModel, model.decoder) if isinstance(model, Captioner) else cast(RecurrentSeq2Seq, model)
+    decoder = cast(OnnxDecoderModel, model.decoder if isinstance(model, Captioner) else model)
     graphs = {
         ENCODER: encoder_graph(onnx_model, decoder, bundle.tokenizers.source).build(ENCODER),
         STEP: step_graph(decoder).build(STEP),
@@ -46,11 +49,19 @@ def export(
     share_tensors(directory / SHARED_FILE, *graphs.values())
     for name, graph in graphs.items():
         onnx.save(graph, str(directory / f"{name}.onnx"))
-    return {MAX_POSITIONS: None, "note": "", **({} if attention is None else {ATTENTION: attention.to_dict()})}
+    return {
+        MAX_POSITIONS: onnx_model.max_positions,
+        "note": "",
+        **({} if attention is None else {ATTENTION: attention.to_dict()}),
+    }
 
 
 def check_model(model: nn.Module) -> None:
-    """Accept every model whose class lists onnx in `exports_to`."""
+    """Reject options of a Transformer that have no graph."""
+    if any(isinstance(module, LocalMultiHeadAttention | nn.RMSNorm) for module in model.modules()):
+        raise UsageError("a Transformer with a window or RMSNorm cannot be exported to onnx; use it with torch")
+    if any(isinstance(module, MultiHeadAttention) and module.heads != module.key_heads for module in model.modules()):
+        raise UsageError("a Transformer with shared key heads cannot be exported to onnx; use it with torch")
 
 
 def share_tensors(path: Path, one: onnx.ModelProto, other: onnx.ModelProto) -> None:
@@ -77,6 +88,8 @@ def encoder_graph(model: OnnxModel, decoder: OnnxDecoderModel, processor: Proces
         source = feature_encoders.frozen_backbone(graph, processor.backbone, source, len(inputs))
     if isinstance(model, Captioner):
         memory, final = feature_encoders.encode(graph, model, source, lengths)
+    elif isinstance(model, Transformer):
+        memory, final = transformer.encode(graph, model, source, lengths), ""
     else:
         memory, final = rnn.encode(graph, model, source, lengths)
     if isinstance(decoder, RecurrentSeq2Seq):
@@ -96,6 +109,9 @@ def step_graph(model: OnnxDecoderModel) -> GraphBuilder:
     features = module.step(graph, model, rows, embedded)
     # A tied matrix is transposed when the graph is loaded, not stored twice.
     output = graph.op("Transpose", graph.parameter(cast(nn.Linear, model.output).weight), perm=[1, 0])  # (D, V)
-    log_probs = graph.op("LogSoftmax", graph.op("MatMul", features, output), axis=-1)
+    logits, bias = graph.op("MatMul", features, output), cast(nn.Linear, model.output).bias
+    if bias is not None:
+        logits = graph.op("Add", logits, graph.parameter(bias))
+    log_probs = graph.op("LogSoftmax", logits, axis=-1)
     graph.output("log_probs", log_probs, ["R", model.target_embedding.num_embeddings])
     return graph

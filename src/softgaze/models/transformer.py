@@ -261,7 +261,7 @@ class Transformer(Seq2Seq):
         super().__init__()
         self.heads, self.window_size = heads, window_size
         if decoder_self != "attention":
-            self.exports_to = ()  # CTranslate2 has no recurrent layers
+            self.exports_to = ("onnx",)  # CTranslate2 has no recurrent layers
         self.scale = math.sqrt(width) if scale_embeddings else 1.0
         self.source_embedding, self.target_embedding, self.output = embeddings(
             source_vocabulary, target_vocabulary, width, tie, output_bias
