@@ -17,7 +17,7 @@ from softgaze.runtime import tune_cpu
 
 PANELS = {
     "Start": ("quickstart", "phrasebook"),
-    "Train": ("check", "train", "compare"),
+    "Train": ("check", "train", "settings", "compare"),
     "Use": ("translate", "caption", "align", "explain"),
     "Measure": ("evaluate", "bench", "why", "info"),
     "Deploy": ("export", "serve"),
