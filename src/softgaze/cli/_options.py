@@ -120,7 +120,8 @@ Steps = Annotated[int | None, option("Number of updates.", panel=LIMITS)]
 Seed = Annotated[int | None, option("Random seed.", default="1")]
 ConfigFile = Annotated[Path | None, option("YAML file of settings.", metavar="FILE")]
 Assignments = Annotated[
-    list[str] | None, option("One of `softgaze settings`, such as training.clip=5. Repeatable.", "--set", metavar="KEY=VALUE")
+    list[str] | None,
+    option("One of `softgaze settings`, such as training.clip=5. Repeatable.", "--set", metavar="KEY=VALUE"),
 ]
 
 
