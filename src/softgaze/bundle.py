@@ -6,6 +6,7 @@ are checked before anything large is read or allocated. torch is imported only t
 
 import hashlib
 import json
+import math
 from collections.abc import Iterable
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
@@ -22,6 +23,8 @@ from softgaze.data.tokenizer import ImportedTokenizer, LanguageTokens, Tokenizer
 from softgaze.errors import DataError, SoftgazeError, UsageError
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from softgaze.models import Seq2Seq
 
 FORMAT = 1
@@ -36,10 +39,11 @@ HELD_OUT = PurePosixPath("encoded/dev.json")  # held-out pairs, in the directory
 
 ATTENTION = "attention"  # key of the selected attention map in the facts
 ALIGNMENT_HEAD = "alignment_head"  # key of the layer and head that were trained on alignments
+SEARCH = "search"  # key of the search options that an imported model sets
+SEARCH_FIELDS = ("beam_size", "length_penalty", "max_length")
 SELF_SHA256 = "sha256"  # key of the manifest's own hash; bundles before 0.2 have none
 MANIFEST_KEYS = {"format", "softgaze", "engine", "files", "facts", SELF_SHA256}
 MAX_TEXT_BYTES = 1 << 24  # of a manifest or configuration; ours have thousands
-MAX_OPTION = 4096  # of an integer option that no model size sets, such as the number of learned positions
 
 
 @dataclass(frozen=True)
@@ -53,6 +57,13 @@ class Tokenizers:
     @property
     def joint(self) -> bool:
         return self.source is self.target
+
+    @property
+    def extra_tokens(self) -> int:
+        """Most positions that language tokens take on one side."""
+        if not isinstance(self.source, ImportedTokenizer) or self.source.frame is None:
+            return 0
+        return max(sum(map(len, self.source.frame)), len(self.target.start)) - 1
 
     def files(self) -> dict[str, bytes]:
         """Return {name: content} of the files in a bundle."""
@@ -68,7 +79,7 @@ class Tokenizers:
     def with_languages(self, source: str | None, target: str | None) -> "Tokenizers":
         """Return the tokenizers with the special tokens of a language pair."""
         if self.languages is None:
-            raise UsageError("this model translates one language pair only; leave the languages out")
+            raise ValueError("these tokenizers have no languages to choose from")
         sides = (self.source,) if self.joint else (self.source, self.target)
         framed = [
             side.with_languages(self.languages, source, target) for side in sides if isinstance(side, ImportedTokenizer)
@@ -163,6 +174,29 @@ class Description:
             **current_options(self.options),
         )
 
+    def build_empty(self, tokenizers: Tokenizers) -> "Seq2Seq":
+        """Return the model without memory for its parameters, which `load_weights` adds."""
+        import torch
+        from torch.overrides import TorchFunctionMode
+
+        class NoInit(TorchFunctionMode):
+            """Leaves parameters undrawn: on the meta device drawing imports torch's compiler, for two seconds."""
+
+            def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+                kwargs = kwargs or {}
+                if getattr(func, "__module__", "") == "torch.nn.init":
+                    return kwargs["tensor"] if "tensor" in kwargs else args[0]
+                return func(*args, **kwargs)
+
+        try:
+            with torch.device("meta"), NoInit():
+                return self.build(tokenizers)
+        except SoftgazeError:
+            raise
+        except (OverflowError, RuntimeError, TypeError, ValueError) as error:
+            reason = str(error).split("\n")[0][:200]
+            raise DataError(f"{CONFIG}: the model cannot be built: {reason}") from error
+
 
 @dataclass(frozen=True)
 class Bundle:
@@ -222,9 +256,16 @@ class Bundle:
             raise DataError(f"{path}: is not a language detector: {error}") from error
 
     def with_languages(self, source: str | None, target: str | None) -> "Bundle":
-        """Return this bundle of a multilingual model for one language pair."""
+        """Return this bundle of a multilingual model for one language pair; a code may be shortened to its start."""
+        languages, own = self.tokenizers.languages, self.description
+        if languages is None:
+            if source in (None, own.source_language) and target in (None, own.target_language):
+                return self
+            raise UsageError(f"{self.path}: translates {own.source_language} → {own.target_language} only")
+        source, target = languages.match("source", source), languages.match("target", target)
         tokenizers = self.tokenizers.with_languages(source, target)
-        description = replace(self.description, source_language=source or "", target_language=target or "")
+        names = source or own.source_language, target or own.target_language
+        description = replace(own, source_language=names[0], target_language=names[1])
         chosen = replace(self, description=description)
         chosen.__dict__["tokenizers"] = tokenizers  # the cached property of a frozen class
         return chosen
@@ -233,20 +274,21 @@ class Bundle:
         """Return the trained model in evaluation mode."""
         import torch
 
+        path = self.path / WEIGHTS
         self.check_size()
-        with torch.random.fork_rng(devices=[]):  # a new model draws weights; the caller's random state stays
-            model = self.description.build(self.tokenizers)
-        load_weights(model, self.path / WEIGHTS)
+        model = self.description.build_empty(self.tokenizers)
+        if next(model.buffers(), None) is not None:  # computed when a model is built, which needs memory
+            _compare_shapes(path, model, tensor_shapes(path))
+            with torch.random.fork_rng(devices=[]):  # a new model draws weights; the caller's random state stays
+                model = self.description.build(self.tokenizers)
+        load_weights(model, path)
         return model.to(device).eval()
 
     def check_size(self) -> None:
-        """Reject a configuration that does not fit the weights before memory is allocated for it.
+        """Reject a configuration with more layers than there are tensors: building it would take forever.
 
-        `load_weights` compares all shapes, so a configuration without large numbers needs no check here. For others the
-        model is first built without memory, which takes two seconds.
+        `load_weights` compares all shapes before memory is allocated.
         """
-        from softgaze.models import MODELS
-
         path, shapes = self.path / WEIGHTS, tensor_shapes(self.path / WEIGHTS)
         numbers = {name: value for name, value in self.description.options.items() if isinstance(value, int)}
         for name, value in numbers.items():
@@ -254,21 +296,6 @@ class Bundle:
                 raise DataError(
                     f"{self.path / CONFIG}: {name} exceeds the number of tensors in {path} ({len(shapes):,})"
                 )
-        model_class = MODELS.get(self.description.arch)
-        largest = model_class.sizes["big"] if model_class else {}
-        if all(value <= largest.get(name, MAX_OPTION) for name, value in numbers.items()):
-            return
-        import torch
-
-        try:
-            with torch.device("meta"):
-                model = self.description.build(self.tokenizers)
-        except SoftgazeError:
-            raise
-        except (OverflowError, RuntimeError, TypeError, ValueError) as error:
-            reason = str(error).split("\n")[0][:200]
-            raise DataError(f"{self.path / CONFIG}: the model cannot be built: {reason}") from error
-        _compare_shapes(path, model, shapes)
 
 
 # --- manifest ---------------------------------------------------------------------------------------------------
@@ -286,6 +313,20 @@ def valid_manifest(path: Path) -> dict[str, Any]:
         except DataError:
             raise error from None
     return manifest
+
+
+def search_defaults(facts: dict[str, Any]) -> dict[str, Any]:
+    """Return the search options that an imported model sets."""
+    stored = facts.get(SEARCH, {})
+    return {name: stored[name] for name in SEARCH_FIELDS if name in stored} if isinstance(stored, dict) else {}
+
+
+def read_search_defaults(path: Path) -> dict[str, Any]:
+    """Return the search options of a model directory without opening it; none if it cannot be read."""
+    try:
+        return search_defaults(_read_manifest(path, MANIFEST)["facts"])
+    except DataError:  # reported when the model is opened
+        return {}
 
 
 def is_exported(path: Path) -> bool:
@@ -456,21 +497,37 @@ def tensor_shapes(path: Path) -> dict[str, list[int]]:
 
 
 def load_weights(model: "Seq2Seq", path: Path) -> None:
-    """Load all parameters; names and shapes must match exactly, and every value must be finite."""
+    """Load all parameters; names and shapes must match exactly, and every value must be finite.
+
+    float32 values are mapped from the file, so that processes share them; torch copies the pages it changes.
+    """
     import torch
     from safetensors import SafetensorError, safe_open
 
     shapes = tensor_shapes(path)
     _compare_shapes(path, model, shapes)
+    owners: dict[Any, list[tuple[Any, str]]] = {}  # several of a tied parameter
+    for module in model.modules():
+        for attribute, parameter in module.named_parameters(recurse=False):
+            owners.setdefault(parameter, []).append((module, attribute))
     try:
         with safe_open(path, framework="pt") as file:
             for name in shapes:
-                parameter = model.get_parameter(model.current_name(name))
-                parameter.data.copy_(file.get_tensor(name))
-                if not bool(torch.isfinite(parameter).all()):
+                parameter, values = model.get_parameter(model.current_name(name)), file.get_tensor(name).float()
+                if not all_finite(values):
                     raise DataError(f"{path}: {name} contains NaN or infinite values")
+                loaded = torch.nn.Parameter(values, parameter.requires_grad)
+                for module, attribute in owners[parameter]:
+                    setattr(module, attribute, loaded)
     except (OSError, SafetensorError) as error:
         raise DataError(f"{path}: cannot be read as safetensors: {error}") from error
+
+
+def all_finite(values: "Tensor") -> bool:
+    """Whether a tensor has no NaN and no infinite value; one sum costs a tenth of `isfinite`."""
+    import torch
+
+    return math.isfinite(float(values.sum(dtype=torch.float64)))
 
 
 def _compare_shapes(path: Path, model: "Seq2Seq", stored: dict[str, list[int]]) -> None:

@@ -4,6 +4,7 @@ Text longer than the model was trained for is split, translated in parts and joi
 not import torch; `load` does if the model needs it.
 """
 
+import copy
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,13 +14,13 @@ from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, overload
 
-from softgaze.bundle import ATTENTION, Bundle
+from softgaze.bundle import ATTENTION, Bundle, search_defaults
 from softgaze.data.language_id import is_unspaced
 from softgaze.data.sentence_split import split_text
-from softgaze.data.tokenizer import normalise
+from softgaze.data.tokenizer import LanguageTokens, normalise
 from softgaze.engines import EncodedSource, Engine, open_engine
 from softgaze.engines.base import Ids, Items
-from softgaze.errors import SoftgazeError, UsageError
+from softgaze.errors import DataError, SoftgazeError, UsageError
 from softgaze.runtime import has_torch, need_torch
 from softgaze.search import Hypothesis, SearchOptions
 from softgaze.special_tokens import EOS
@@ -54,11 +55,12 @@ class TranslatedPart(NamedTuple):
     target_tokens: tuple[str, ...]
     log_prob: float
     finished: bool  # False: cut at the maximum length
+    forced: int = 0  # language tokens that the target starts with
 
     @property
     def length(self) -> int:
-        """Number of predicted tokens, EOS included."""
-        return len(self.target_ids) + self.finished
+        """Number of target tokens, EOS and forced language tokens included."""
+        return len(self.target_ids) + self.finished + self.forced
 
 
 @dataclass(frozen=True)
@@ -178,13 +180,23 @@ class Translation:
 # --- the translator ---------------------------------------------------------------------------------------------
 
 
-def load(path: str | Path, device: str = "auto", *, explain_with_torch: bool = True) -> "Translator":
+def load(
+    path: str | Path,
+    device: str = "auto",
+    *,
+    source_lang: str | None = None,
+    target_lang: str | None = None,
+    explain_with_torch: bool = True,
+) -> "Translator":
     """Open a model directory. Every file is verified, and nothing in it is executed.
 
+    A multilingual model translates between `source_lang` and `target_lang`; see `Translator.with_languages`.
     An exported model runs without torch. If its torch weights are included, they provide the attention of all layers
     and heads; with `explain_with_torch=False` the exported engine provides its own map instead.
     """
     bundle = Bundle.open(Path(path))  # before anything slow is imported
+    if source_lang is not None or target_lang is not None:
+        bundle = bundle.with_languages(source_lang, target_lang)
     return Translator(bundle, open_engine(bundle, device), explain_with_torch=explain_with_torch)
 
 
@@ -222,6 +234,30 @@ class Translator:
         """Whether the model attends to its source."""
         return self.engine.cross_attention_shape != (0, 0)
 
+    @cached_property
+    def search_defaults(self) -> SearchOptions:
+        """The search options that apply where a caller gives none; an imported model may set them."""
+        try:
+            return SearchOptions(**search_defaults(self.bundle.facts))
+        except (TypeError, UsageError) as error:
+            raise DataError(f"{self.bundle.path}: its manifest sets invalid search options: {error}") from error
+
+    @property
+    def languages(self) -> LanguageTokens | None:
+        """The languages of a multilingual model."""
+        return self.bundle.tokenizers.languages
+
+    def with_languages(self, source: str | None, target: str | None) -> "Translator":
+        """Return a translator of another language pair of a multilingual model; the model itself is shared."""
+        bundle = self.bundle.with_languages(source, target)
+        chosen = copy.copy(self)
+        for name in ("torch_engine", "scorer", "max_source_length", "_separator"):
+            vars(chosen).pop(name, None)  # cached properties that depend on the languages
+        chosen.bundle, chosen.engine = bundle, self.engine.with_tokenizers(bundle.tokenizers)
+        if "torch_engine" in vars(self):
+            vars(chosen)["torch_engine"] = self.torch_engine.with_tokenizers(bundle.tokenizers)
+        return chosen
+
     # --- translating
 
     @overload
@@ -258,7 +294,7 @@ class Translator:
         available: a client that sends a line only after the previous answer would wait forever. If a line cannot be
         read, the lines before it are translated before the error is raised.
         """
-        options = SearchOptions.of(options, fields)
+        options = SearchOptions.of(options or self.search_defaults, fields)
         windows = _Windows(lines, window)
         for group in [windows] if ahead else ([texts] for texts in windows):
             yield from self._translate_windows(group, options, progress)
@@ -476,6 +512,7 @@ class Translator:
             tuple(tokenizers.target.pieces(hypothesis.tokens)),
             hypothesis.log_prob,
             hypothesis.finished,
+            len(tokenizers.target.start) - 1,
         )
 
     def join(self, source: str, parts: tuple[TranslatedPart, ...], options: SearchOptions) -> Translation:

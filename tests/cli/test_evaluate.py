@@ -23,7 +23,7 @@ from softgaze.translator import load
 def test_set(monkeypatch, tmp_path):
     """A model that copies, and 20 pairs of which 15 are copies."""
     translator = copier(tmp_path, target_language="de")
-    monkeypatch.setattr("softgaze.translator.load", lambda path, device: translator)
+    monkeypatch.setattr("softgaze.translator.load", lambda path, device, **_: translator)
     texts = lines("en", 20)
     (tmp_path / "test.en").write_text("\n".join(texts) + "\n")
     (tmp_path / "test.de").write_text("\n".join([*texts[:15], *("etwas ganz anderes",) * 5]) + "\n")
@@ -72,7 +72,7 @@ def test_the_translations_are_written(test_set, tmp_path):
 
 def test_the_target_language_chooses_the_tokenizer(test_set, monkeypatch, tmp_path):
     translator = copier(tmp_path, target_language="zh-Hans")
-    monkeypatch.setattr("softgaze.translator.load", lambda path, device: translator)
+    monkeypatch.setattr("softgaze.translator.load", lambda path, device, **_: translator)
     assert "tok:zh" in evaluate("--test", *test_set)
 
 

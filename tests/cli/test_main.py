@@ -4,7 +4,6 @@ import subprocess
 import sys
 import threading
 import time
-from importlib import import_module
 
 import pytest
 import typer
@@ -31,6 +30,11 @@ def call(monkeypatch, capsys, *arguments: str) -> tuple[int, str, str]:
     return (left.value.code or 0, *capsys.readouterr())
 
 
+def command(name: str) -> object:
+    """The function of a command."""
+    return next(entry.callback for entry in cli.app.registered_commands if entry.name == name)
+
+
 def one_error_line(text: str) -> str:
     assert text.count("\n") == 1
     assert text.startswith("softgaze: error: ")
@@ -51,7 +55,7 @@ def test_help_never_cuts_a_summary(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = call(monkeypatch, capsys, "--help")
     for name in cli.COMMANDS:
-        summary = import_module(f"softgaze.cli.{name}").__dict__[name].__doc__.partition("\n")[0]
+        summary = command(name).__doc__.partition("\n")[0]
         assert len(summary) <= 45
         assert re.search(rf"^│ {name} +{re.escape(summary)} +│$", out, re.MULTILINE)
 
@@ -66,7 +70,7 @@ def test_the_help_of_a_command_fits_80_columns_and_has_an_example(monkeypatch, c
     assert any(line.startswith(f" softgaze {name}") for line in lines)
     assert all(len(line) <= 80 for line in lines)
     assert not re.search(r"[^,/]…", out)  # nothing is cut, and N,N,… and s3://… are meant
-    documentation = import_module(f"softgaze.cli.{name}").__dict__[name].__doc__
+    documentation = command(name).__doc__
     for line in documentation.splitlines()[1:]:
         assert not line.strip() or f" {line.strip()}" in lines  # neither wrapped nor taken for markup
 

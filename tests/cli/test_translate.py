@@ -28,7 +28,7 @@ ALONE = {**os.environ, "OMP_NUM_THREADS": "1"}  # on a model this small a second
 def copies(monkeypatch, tmp_path):
     """The command with a model that copies, so that what comes out is known."""
     translator = copier(tmp_path)
-    monkeypatch.setattr("softgaze.translator.load", lambda path, device: translator)
+    monkeypatch.setattr("softgaze.translator.load", lambda path, device, **_: translator)
     return translator
 
 

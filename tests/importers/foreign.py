@@ -25,7 +25,6 @@ SIZES = {
     "encoder_ffn_dim": 40,
     "decoder_ffn_dim": 40,
     "max_position_embeddings": 64,
-    "init_std": 0.3,  # large, so that a wrong layer shows in every logit
 }
 SENTENCES = ("bad cafe", "a face, a bed!", "deaf dad fed a beige cab")
 
@@ -55,11 +54,14 @@ def save(model: Any, directory: Path, files: Mapping[str, Any], seed: int, **arg
     with torch.no_grad():
         for name, parameter in model.named_parameters():
             if "embed_positions" not in name or parameter.requires_grad:
-                parameter.normal_(0, 0.3, generator=generator)
+                parameter.normal_(0, 0.2, generator=generator)
             if "norm" in name and name.endswith("weight"):
                 parameter.add_(1)
         if getattr(model, "final_logits_bias", None) is not None:
             model.final_logits_bias.normal_(0, 0.5, generator=generator)
+            model.final_logits_bias[:, [1, model.config.pad_token_id]] -= (
+                20  # <unk>, <pad>: no trained model writes them
+            )
     model.eval().save_pretrained(directory, **arguments)
     for name, content in files.items():
         content = content if isinstance(content, bytes) else json.dumps(content).encode()
@@ -104,3 +106,55 @@ def marian(
     if separate:
         files["target_vocab.json"] = tables[1]
     return save(transformers.MarianMTModel(config), directory, files, seed, **saving)
+
+
+M2M_CODES, NLLB_CODES = ("de", "en", "fr", "zu"), ("deu_Latn", "eng_Latn", "fra_Latn", "zul_Latn")
+FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
+
+
+def multilingual(directory: Path, seed: int, kind: str, rows: int, files: Mapping[str, Any], options: Any) -> Any:
+    """M2M100 and mBART: <s> 0, <pad> 1, </s> 2, <unk> 3."""
+    saving = {name: options.pop(name) for name in ("max_shard_size",) if name in options}
+    activation = "relu" if kind == "M2M100" else "gelu"
+    config = getattr(transformers, f"{kind}Config")(
+        **{**SIZES, "activation_function": activation, "scale_embedding": True, **options},
+        vocab_size=rows,
+        decoder_start_token_id=2,
+        forced_eos_token_id=2,
+    )
+    model = getattr(transformers, f"{kind}ForConditionalGeneration")(config)
+    return save(model, directory, files, seed, **saving)
+
+
+def m2m(directory: Path, seed: int = 0, **options: Any) -> Any:
+    """Languages after the pieces of vocab.json, then rows that nothing uses."""
+    table = {piece: row for row, piece in enumerate([*FAIRSEQ, *pieces_of(spm())])}
+    files = {
+        "vocab.json": table,
+        "sentencepiece.bpe.model": spm(),
+        "special_tokens_map.json": {"additional_special_tokens": [f"__{code}__" for code in M2M_CODES]},
+    }
+    return multilingual(directory, seed, "M2M100", len(table) + len(M2M_CODES) + 8, files, options)
+
+
+def nllb(directory: Path, seed: int = 0, legacy: bool = False, **options: Any) -> Any:
+    """Row = SentencePiece id + 1, then languages and <mask>."""
+    text = [*FAIRSEQ, *pieces_of(spm())]
+    files = {
+        "sentencepiece.bpe.model": spm(),
+        "special_tokens_map.json": {"additional_special_tokens": list(NLLB_CODES)},
+        "tokenizer_config.json": {"tokenizer_class": "NllbTokenizer", "legacy_behaviour": legacy},
+    }
+    return multilingual(directory, seed, "M2M100", len(text) + len(NLLB_CODES) + 3, files, options)
+
+
+def mbart(directory: Path, seed: int = 0, tokenizer: str = "MBart50Tokenizer", **options: Any) -> Any:
+    """mBART-50, or mBART-25 by the name of its tokenizer."""
+    text, languages = [*FAIRSEQ, *pieces_of(spm())], 52 if "50" in tokenizer else 25
+    files = {"sentencepiece.bpe.model": spm(), "tokenizer_config.json": {"tokenizer_class": tokenizer}}
+    return multilingual(directory, seed, "MBart", len(text) + languages + 1, files, options)
+
+
+def load(directory: Path) -> Any:
+    """The saved model, as its own library loads it."""
+    return transformers.AutoModelForSeq2SeqLM.from_pretrained(directory, dtype=torch.float32).eval()

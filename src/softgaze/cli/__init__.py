@@ -6,6 +6,7 @@ An error is one line on stderr, `softgaze: error: …`, with the exit code of it
 import sys
 from collections.abc import Sequence
 from importlib import import_module
+from keyword import iskeyword
 from typing import Annotated, Any
 
 import typer
@@ -16,7 +17,7 @@ from softgaze.errors import ResourceError, SoftgazeError, UsageError, did_you_me
 from softgaze.runtime import tune_cpu
 
 PANELS = {
-    "Start": ("quickstart", "phrasebook"),
+    "Start": ("quickstart", "phrasebook", "import"),
     "Train": ("check", "train", "settings", "compare"),
     "Use": ("translate", "caption", "align", "explain"),
     "Measure": ("evaluate", "bench", "why", "info"),
@@ -69,9 +70,10 @@ def root(
 
 for _panel, _names in PANELS.items():
     for _name in _names:
-        _module = import_module(f"softgaze.cli.{_name}")
-        _register = app.command(cls=getattr(_module, "COMMAND", None), rich_help_panel=_panel)
-        _register(getattr(_module, _name))
+        _function = f"{_name}_" if iskeyword(_name) else _name
+        _module = import_module(f"softgaze.cli.{_function}")
+        _register = app.command(_name, cls=getattr(_module, "COMMAND", None), rich_help_panel=_panel)
+        _register(getattr(_module, _function))
 
 
 def main() -> None:

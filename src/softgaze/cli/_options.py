@@ -113,6 +113,12 @@ TestFiles = Annotated[
 ]
 SourceLang = Annotated[str | None, option("Source language.", metavar="CODE", default="from file suffix", panel=DATA)]
 TargetLang = Annotated[str | None, option("Target language.", metavar="CODE", default="from file suffix", panel=DATA)]
+ModelSource = Annotated[
+    str | None, option("Source language of a multilingual model.", "--source-lang", metavar="CODE", panel=MODEL_PANEL)
+]
+ModelTarget = Annotated[
+    str | None, option("Target language of a multilingual model.", "--target-lang", metavar="CODE", panel=MODEL_PANEL)
+]
 Vocabulary = Annotated[int | None, option("Vocabulary size, in subwords.", default="from corpus", panel=DATA)]
 ModelSize = Annotated[SizeName | None, choice("Model size.", default="tiny", panel=MODEL_PANEL)]
 Minutes = Annotated[float | None, option("Training time in minutes, over all resumes.", panel=LIMITS)]
@@ -128,19 +134,24 @@ Assignments = Annotated[
 # --- search
 
 
-def search_options(*, beam_size: int | None = None, num_hypotheses: int = 1, **flags: Any) -> "SearchOptions":
+def search_options(
+    model: Path | None = None, *, beam_size: int | None = None, num_hypotheses: int = 1, **flags: Any
+) -> "SearchOptions":
     """Return the search options of the flags that were given (are not None), validated before a model is loaded.
 
-    A sampling flag requests sampling, at temperature 1 unless given.
+    An imported model may set the others. A sampling flag requests sampling, at temperature 1 unless given.
     """
+    from softgaze.bundle import read_search_defaults
     from softgaze.search.options import SearchOptions
 
-    given = {name: value for name, value in flags.items() if value is not None}
+    defaults = {"beam_size": DEFAULT_BEAM_SIZE, **(read_search_defaults(model) if model else {})}
+    default_beam_size = defaults.pop("beam_size")
+    given = {**defaults, **{name: value for name, value in flags.items() if value is not None}}
     if given.keys() & {"temperature", "top_k", "top_p", "seed"}:
         if beam_size is not None:
             raise UsageError("--beam-size has no effect with --temperature, --top-k, --top-p or --seed, which sample")
         return SearchOptions(num_hypotheses=num_hypotheses, **{"temperature": 1.0, **given})
-    beam_size = beam_size or max(DEFAULT_BEAM_SIZE, num_hypotheses)
+    beam_size = beam_size or max(default_beam_size, num_hypotheses)
     return SearchOptions(beam_size=beam_size, num_hypotheses=num_hypotheses, **given)
 
 
@@ -364,11 +375,18 @@ def load_captioner(model: Path, device: str) -> "Translator":
     return translator
 
 
-def load_attentive(model: Path, device: str) -> "Translator":
+class LanguagePair(NamedTuple):
+    """The options `--source-lang` and `--target-lang` of a multilingual model."""
+
+    source_lang: str | None
+    target_lang: str | None
+
+
+def load_attentive(model: Path, device: str, languages: LanguagePair) -> "Translator":
     """Load a model that has cross-attention."""
     from softgaze.translator import load
 
-    translator = load(model, device)
+    translator = load(model, device, **languages._asdict())
     if not translator.has_attention:
         raise UsageError(f"{model}: a model of arch {translator.bundle.description.arch} has no attention to explain")
     return translator

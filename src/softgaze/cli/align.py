@@ -70,6 +70,8 @@ def align(
     output: opt.Output = None,
     as_json: opt.JsonLines = False,
     device: opt.Device = "auto",
+    source_lang: opt.ModelSource = None,
+    target_lang: opt.ModelTarget = None,
 ) -> None:
     """Align the words of sentence pairs.
 
@@ -107,7 +109,7 @@ def align(
         if save is not None:
             aligner.save(save)
     else:
-        aligner = load_aligner(model, reverse, by, method, device)
+        aligner = load_aligner(model, reverse, by, method, device, opt.LanguagePair(source_lang, target_lang))
     if threshold is not None:
         aligner = replace(aligner, threshold=threshold)
     if model is not None and not model.is_file():
@@ -180,7 +182,12 @@ def learning_progress() -> Iterator[Callable[[str, float], None]]:
 
 
 def load_aligner(
-    model: Path, reverse: Path | None, by: opt.AlignBy | None, method: opt.Symmetrization | None, device: str
+    model: Path,
+    reverse: Path | None,
+    by: opt.AlignBy | None,
+    method: opt.Symmetrization | None,
+    device: str,
+    languages: opt.LanguagePair,
 ) -> "AnyAligner":
     """Load an aligner file, or one or two models with opposite directions, and their lexicon."""
     from softgaze.alignment import CombinedAligner, StatisticalAligner
@@ -191,8 +198,10 @@ def load_aligner(
         if reverse or by:
             raise UsageError(f"{model} is an aligner, so {'--reverse' if reverse else '--by'} has no effect")
         return StatisticalAligner.load(model)
-    forward = load(model, device, explain_with_torch=False)
+    forward = load(model, device, **languages._asdict(), explain_with_torch=False)
     backward = load(reverse, device, explain_with_torch=False) if reverse else None
+    if backward and backward.languages is not None:
+        backward = backward.with_languages(*reversed(languages))
     if backward:  # a model of the same direction would silently give wrong links
         (source, target), actual = opt.direction(forward), opt.direction(backward)
         if actual != (target, source) and all((source, target, *actual)):

@@ -37,6 +37,7 @@ class RunOptions(NamedTuple):
     """How the models are run, and what is written."""
 
     search: "SearchOptions"
+    languages: opt.LanguagePair
     device: str
     with_attention: bool
     as_json: bool
@@ -75,6 +76,8 @@ def evaluate(
         Path | None, option("Also write the translations to FILE.", "--output", "-o", metavar="FILE")
     ] = None,
     device: opt.Device = "auto",
+    source_lang: opt.ModelSource = None,
+    target_lang: opt.ModelTarget = None,
     beam_size: opt.BeamSize = None,
     batch_tokens: opt.BatchTokens = None,
 ) -> None:
@@ -97,8 +100,9 @@ def evaluate(
     from softgaze.evaluation.by_length import check_edges, make_buckets, source_lengths
 
     files = opt.CaptionFiles(images, features, captions)
-    search = opt.search_options(beam_size=beam_size, batch_tokens=batch_tokens)
-    options = RunOptions(search, device, attention or gold is not None, as_json, output, report or ())
+    search = opt.search_options(model, beam_size=beam_size, batch_tokens=batch_tokens)
+    languages = opt.LanguagePair(source_lang, target_lang)
+    options = RunOptions(search, languages, device, attention or gold is not None, as_json, output, report or ())
     if files.is_given or boxes is not None:
         text_options = {"--test": test, "--by-length": by_length, "--edges": edges, "--against": against}
         metric_options = {"--attention": attention, "--gold": gold, "--gold-base": gold_base, "--report": report}
@@ -163,7 +167,7 @@ def evaluate_text(
     from softgaze.metrics import score
     from softgaze.translator import load
 
-    translator = load(model, options.device)
+    translator = load(model, options.device, **options.languages._asdict())
     check_models(translator, model, [path for path, texts in others if texts is None], options)
     translations, seconds = translate_test_set(translator, test_set, options)
     if options.output is not None:
@@ -189,6 +193,8 @@ def evaluate_text(
                 systems.append(System(name, count_ngrams(texts, test_set.references, language=language)))
                 continue
             other = load(path, options.device)
+            if other.languages is not None:
+                other = other.with_languages(*options.languages)
             other_translations, _ = translate_test_set(other, test_set, options)
             systems.append(system_of_model(name, other, other_translations, test_set, options))
         if options.with_attention and not any(system.attention for system in systems):

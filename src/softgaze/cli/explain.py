@@ -35,6 +35,7 @@ class Request(NamedTuple):
 
     model: Path
     device: str
+    languages: opt.LanguagePair
     search: "SearchOptions"
     output: Path | None
     as_json: bool
@@ -74,6 +75,8 @@ def explain(
     ] = None,
     reference: Annotated[Path | None, option("Reference translations of SRC.", metavar="REF", panel=CORPUS)] = None,
     limit: Annotated[int | None, option("Only the first N lines.", default="all", panel=CORPUS, min=1)] = None,
+    source_lang: opt.ModelSource = None,
+    target_lang: opt.ModelTarget = None,
     beam_size: opt.BeamSize = None,
 ) -> None:
     """Show the attention of a translation.
@@ -99,7 +102,8 @@ def explain(
         opt.reject_options("with --attention-history", {**text_options, **corpus_options, **others, "--corpus": corpus})
         write_history_page(model, output)
         return
-    request = Request(model, device, opt.search_options(beam_size=beam_size), output, as_json)
+    languages = opt.LanguagePair(source_lang, target_lang)
+    request = Request(model, device, languages, opt.search_options(model, beam_size=beam_size), output, as_json)
     if corpus is not None:
         opt.reject_options("with --corpus", text_options)
         check_output_path(output, CORPUS_SUFFIXES)
@@ -149,7 +153,7 @@ def explain_texts(texts: list[str], request: Request) -> None:
     if len(texts) > 1 and (output is not None or request.target is not None):
         option = output if output is not None else "--target"
         raise UsageError(f"{option} is for one text, got {len(texts)}; for many: --corpus FILE -o corpus.html")
-    translator = opt.load_attentive(request.model, request.device)
+    translator = opt.load_attentive(request.model, request.device, request.languages)
     what_if = request.what_if and translator.supports_interventions  # an exported model records attention, no more
     for index, text in enumerate(texts):
         if request.target is None:
@@ -332,7 +336,7 @@ def explain_corpus(request: Request, corpus: Path, lines: Iterator[CorpusLine], 
     """Rank the sentences of a corpus by omitted or repeated words and by doubtful attention."""
     from softgaze.explain.corpus_report import report_corpus
 
-    search, translator = request.search, opt.load_attentive(request.model, request.device)
+    search, translator = request.search, opt.load_attentive(request.model, request.device, request.languages)
     first = list(islice(lines, SELECTION_SENTENCES))
 
     def selection_pairs() -> Iterator[tuple[str, str]]:  # translates only if a pair is requested

@@ -33,6 +33,8 @@ def export(
         tuple[Path, Path] | None,
         option("Pairs to verify on.", metavar="SRC TGT", default="validation data of the model"),
     ] = None,
+    source_lang: opt.ModelSource = None,
+    target_lang: opt.ModelTarget = None,
     images: opt.Images = None,
     features: opt.Features = None,
     captions: opt.Captions = None,
@@ -65,12 +67,13 @@ def export(
     bundle = Bundle.open(model)
     check_exportable(bundle)
     pairs = verification_pairs(bundle, dev, opt.CaptionFiles(images, features, captions), allow_drift)
-    trained = load(model, "cpu")
+    languages = opt.LanguagePair(source_lang, target_lang)  # of the pairs to verify on
+    trained = load(model, "cpu", **languages._asdict())
     check_model(to, bundle, trained.model)
     attention_map = exported_map(trained, pairs, to)
     with new_directory(out.resolve()) as directory:
         write_export(bundle, trained.model, directory, to, precision, attention_map, with_weights=with_weights)
-        exported = load(directory, "cpu", explain_with_torch=False)
+        exported = load(directory, "cpu", **languages._asdict(), explain_with_torch=False)
         proof = measure_parity(trained, exported, pairs, quantized=precision != "float32") if pairs else None
         if proof and not allow_drift:
             proof.check()

@@ -35,13 +35,16 @@ def translate(
     as_json: opt.JsonLines = False,
     window: Annotated[int | None, option("Lines translated together.", default="2048; terminal: 1", min=1)] = None,
     device: opt.Device = "auto",
+    source_lang: opt.ModelSource = None,
+    target_lang: opt.ModelTarget = None,
     beam_size: opt.BeamSize = None,
     num_hypotheses: Annotated[
         int, option("Translations per line, tab-separated, best first.", panel=opt.SEARCH, min=1)
     ] = 1,
     length_penalty: Annotated[
-        float, option("Above 1 favours longer output, below 1 shorter.", metavar="X", panel=opt.SEARCH)
-    ] = 1.0,
+        float | None,
+        option("Above 1 favours longer output, below 1 shorter.", metavar="X", default="1", panel=opt.SEARCH),
+    ] = None,
     no_repeat_ngram_size: Annotated[
         int, option("Never repeat N subwords in a row; 0: off.", panel=opt.SEARCH, min=0)
     ] = 0,
@@ -79,6 +82,7 @@ def translate(
     from softgaze.translator import WINDOW, load
 
     search = opt.search_options(
+        model,
         beam_size=beam_size,
         num_hypotheses=num_hypotheses,
         length_penalty=length_penalty,
@@ -96,6 +100,7 @@ def translate(
     if on is not None:
         if text is not None or not inputs or not output:
             raise UsageError("--on ray translates files: give --input and --output")
+        opt.reject_options("with --on ray", {"--source-lang": source_lang, "--target-lang": target_lang})
         if as_json and output.endswith(".parquet"):
             raise UsageError(f"--json is for text output; the table {output} has a column for each field")
         from softgaze.scale.ray_translate import translate as ray_translate
@@ -117,7 +122,7 @@ def translate(
         raise UsageError(f"one --input at a time, got {len(inputs)}; --on ray accepts several")
     source, target = Path(inputs[0]) if inputs else None, Path(output) if output else None
     lines, total = read_input(text, source)
-    translator = load(model, device)
+    translator = load(model, device, source_lang=source_lang, target_lang=target_lang)
     is_interactive = text is None and source is None and sys.stdin.isatty()
     if is_interactive:
         warn("Type text and press Enter; Ctrl-D ends. (For a file: --input FILE, or < FILE.)")

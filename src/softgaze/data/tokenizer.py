@@ -82,6 +82,10 @@ class Tokenizer(Processor):
     def strip_eos(self, items: Any) -> Any:
         return items[:-1]
 
+    def frame_pieces(self, eos: str) -> tuple[list[str], list[str]]:
+        """Return the pieces that `add_eos` puts before and after a text, with `eos` for EOS."""
+        return [], [eos]
+
     def max_items(self, trained: int) -> int:
         """Return the trained length: longer texts are split."""
         return trained
@@ -136,14 +140,19 @@ class LanguageTokens:
         }:
             raise ValueError("a frame contains an unknown element")
 
-    def piece(self, side: str, language: str | None) -> str:
-        """Return the token of a language; `side` is "source" or "target"."""
+    def match(self, side: str, language: str | None) -> str | None:
+        """Return the code of a language; "en" matches en_XX if no other code starts so. `side` is source or target."""
         table: Mapping[str, str] = getattr(self, side)
         if language is None:
-            raise UsageError(f"this model needs the {side} language; {did_you_mean('', table)}")
-        if language not in table:
-            raise UsageError(f"unknown {side} language {language!r}; {did_you_mean(language, table)}")
-        return table[language]
+            if self.needs(side):
+                raise UsageError(f"this model needs the {side} language; {did_you_mean('', table)}")
+            return None
+        if not table or language in table:
+            return language
+        longer = [code for code in table if code.split("_")[0] == language]
+        if len(longer) != 1:
+            raise UsageError(f"unknown {side} language {language!r}; {did_you_mean(language, longer or table)}")
+        return longer[0]
 
     def needs(self, side: str) -> bool:
         """Whether the model reads the token of this side's language."""
@@ -195,6 +204,10 @@ class ImportedTokenizer(Tokenizer):
         before, after = self._frame()
         return items[len(before) : len(items) - len(after)]
 
+    def frame_pieces(self, eos: str) -> tuple[list[str], list[str]]:
+        before, after = ([eos if row == EOS else self.vocabulary[row] for row in part] for part in self._frame())
+        return before, after
+
     def _frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if self.frame is None:
             raise UsageError("this model translates between many languages; name the source and the target language")
@@ -206,7 +219,11 @@ class ImportedTokenizer(Tokenizer):
         pieces = {
             EOS_FRAME: SPECIAL_PIECES[EOS],
             BOS_FRAME: SPECIAL_PIECES[BOS],
-            **{side: languages.piece(side, name) for side, name in names.items() if languages.needs(side)},
+            **{
+                side: getattr(languages, side)[languages.match(side, name)]
+                for side, name in names.items()
+                if languages.needs(side)
+            },
         }
         ids = {element: self.piece_ids[piece] for element, piece in pieces.items() if piece in self.piece_ids}
         text = languages.source_frame.index(TEXT_MARK)

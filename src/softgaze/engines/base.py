@@ -1,11 +1,12 @@
 """The interface of an engine: token ids in, hypotheses out. Needs no torch and knows no text."""
 
+import copy
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
-from softgaze.bundle import Bundle
+from softgaze.bundle import Bundle, Tokenizers
 from softgaze.data.batching import batch_by_length
 from softgaze.errors import ResourceError, UsageError
 from softgaze.search import Hypothesis, SearchOptions
@@ -41,11 +42,21 @@ class Engine(ABC):
     device: str
     batch_tokens: ClassVar = 4096  # padded source tokens × hypotheses in one batch
     max_positions: int | None  # most tokens the model has positions for; None: unlimited
+    tokenizers: Tokenizers
 
     @classmethod
     @abstractmethod
     def open(cls, bundle: Bundle, device: str = "auto") -> Self:
         """Load the model of a bundle whose files were verified."""
+
+    def with_tokenizers(self, tokenizers: Tokenizers) -> Self:
+        """Return this engine with the tokenizers of another language pair; the model is shared."""
+        engine = copy.copy(self)
+        vars(engine).pop("_scorer", None)  # a cached property that has the tokenizers
+        if self.max_positions is not None:
+            engine.max_positions = self.max_positions + self.tokenizers.extra_tokens - tokenizers.extra_tokens
+        engine.tokenizers = tokenizers
+        return engine
 
     def search(
         self, windows: Iterable[Sequence[EncodedSource]], options: SearchOptions, on_batch: OnBatch | None = None

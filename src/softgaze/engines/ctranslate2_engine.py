@@ -106,8 +106,8 @@ class CTranslate2Engine(Engine):
         tokens: list[int] = []
 
         def callback(step: Any) -> bool:
-            [token] = self._target_ids([step.token])
-            if token != EOS:
+            token = self.tokenizers.target.piece_ids[step.token]
+            if token not in (EOS, *self._tags):
                 tokens.append(token)
                 on_tokens(tokens)
             return False
@@ -120,7 +120,7 @@ class CTranslate2Engine(Engine):
             return SubmittedBatch([], 0, ())
         reject_interventions(sources)
         limit = max(self._limit(source, options) for source in sources)
-        prefixes = [self.tokenizers.target.pieces(source.prefix) for source in sources]
+        prefixes = [self.tokenizers.target.pieces((*self._tags, *source.prefix)) for source in sources]
         futures = self.translator.translate_batch(
             [self.tokenizers.source.pieces(source.ids) for source in sources],
             prefixes if any(prefixes) else None,
@@ -129,8 +129,8 @@ class CTranslate2Engine(Engine):
             num_hypotheses=options.beam_size,
             length_penalty=options.length_penalty,
             no_repeat_ngram_size=options.no_repeat_ngram_size,
-            min_decoding_length=min(options.min_length, limit),
-            max_decoding_length=limit,
+            min_decoding_length=min(options.min_length, limit) + self._forced,
+            max_decoding_length=limit + self._forced,
             return_scores=True,
             return_end_token=True,
             **NO_TRUNCATION,
@@ -152,7 +152,7 @@ class CTranslate2Engine(Engine):
         for index, (source, future) in enumerate(zip(batch.sources, batch.futures, strict=True)):
             result, limit = future.result(), self._limit(source, options)
             pieces = result.hypotheses  # read once: each access makes new strings
-            if limit < batch.limit and max(map(len, pieces)) >= limit:
+            if limit < batch.limit and max(map(len, pieces)) >= limit + self._forced:
                 too_long.setdefault(limit, []).append(index)
             else:
                 results[index] = self._hypotheses(source, pieces, result.scores, options)
@@ -171,7 +171,7 @@ class CTranslate2Engine(Engine):
         """Return the best hypotheses with the scores that every engine gives."""
         constrained = bool(source.prefix or options.min_length or options.no_repeat_ngram_size)
         best = pieces if constrained else pieces[: options.num_hypotheses]
-        if not all(map(self._special_pieces.isdisjoint, best)):
+        if not all(self._special_pieces.isdisjoint(target[self._forced :]) for target in best):
             # Decode again without special tokens; forbidding them always would change all scores.
             forbidden = [[piece] for piece in self.tokenizers.target.pieces([PAD, BOS])]
             retry = self._submit([source], options, disable_unk=True, suppress_sequences=forbidden)
@@ -180,7 +180,7 @@ class CTranslate2Engine(Engine):
             return self._rescored(source, best, options)
         penalty = options.length_penalty
         return [
-            Hypothesis.of(self._target_ids(target), score * len(target) ** penalty, penalty)
+            Hypothesis.of(self._target_ids(target), score * len(target) ** penalty, penalty, self._forced)
             for target, score in zip(best, scores, strict=False)
         ]
 
@@ -191,16 +191,28 @@ class CTranslate2Engine(Engine):
         from softgaze.explain.scoring import IdPair
 
         targets = list(map(self._target_ids, pieces))
-        log_probs = self.log_probs([IdPair(source.ids[:-1], target) for target in targets])
+        log_probs = self.log_probs([IdPair(self.tokenizers.source.strip_eos(source.ids), target) for target in targets])
         hypotheses = [
-            Hypothesis.of(target, float(values.sum()), options.length_penalty)
+            Hypothesis.of(target, float(values.sum()), options.length_penalty, self._forced)
             for target, values in zip(targets, log_probs, strict=True)
         ]
         return sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[: options.num_hypotheses]
 
-    def _target_ids(self, pieces: Iterable[str]) -> list[int]:
+    def _target_ids(self, pieces: Sequence[str]) -> list[int]:
+        """Return the ids of a hypothesis without its language tokens."""
         ids = self.tokenizers.target.piece_ids
-        return [ids[piece] for piece in pieces]
+        return [ids[piece] for piece in pieces[self._forced :]]
+
+    @property
+    def _forced(self) -> int:
+        """Language tokens that a hypothesis starts with."""
+        return len(self.tokenizers.target.start) - 1
+
+    @property
+    def _tags(self) -> tuple[int, ...]:
+        """Tokens given before a target: all but BOS, which CTranslate2 adds."""
+        start = self.tokenizers.target.start
+        return start[1:] if start[0] == BOS else start
 
     @cached_property
     def _special_pieces(self) -> frozenset[str]:
@@ -219,15 +231,15 @@ class CTranslate2Engine(Engine):
             # CTranslate2 adds EOS to each target itself.
             targets = [part.target[:-1] if part.target and part.target[-1] == EOS else part.target for part in batch]
             futures = self.translator.score_batch(
-                [self.tokenizers.source.pieces((*part.source, EOS)) for part in batch],
-                [self.tokenizers.target.pieces(target) for target in targets],
+                [self.tokenizers.source.pieces(self.tokenizers.source.add_eos(part.source)) for part in batch],
+                [self.tokenizers.target.pieces((*self._tags, *target)) for target in targets],
                 asynchronous=True,
                 **NO_TRUNCATION,
             )
             submitted.append((indices, futures))
         for indices, futures in submitted:
             for index, future in zip(indices, futures, strict=True):
-                results[index] = np.array(future.result().log_probs)[: len(parts[index].target)]
+                results[index] = np.array(future.result().log_probs)[self._forced :][: len(parts[index].target)]
         return results
 
     def record(self, parts: "Sequence[IdPair]") -> "list[PartAttention]":
@@ -241,11 +253,12 @@ class CTranslate2Engine(Engine):
         for indices in batches(parts):
             batch = [parts[index] for index in indices]
             futures = self.translator.translate_batch(
-                [self.tokenizers.source.pieces((*part.source, EOS)) for part in batch],
-                [self.tokenizers.target.pieces(part.target) for part in batch],
+                [self.tokenizers.source.pieces(self.tokenizers.source.add_eos(part.source)) for part in batch],
+                [self.tokenizers.target.pieces((*self._tags, *part.target)) for part in batch],
                 asynchronous=True,
                 beam_size=1,
-                max_decoding_length=max(len(part.target) for part in batch) + 1,  # the last gives the row of EOS
+                # the last gives the row of EOS
+                max_decoding_length=max(len(part.target) for part in batch) + self._forced + 1,
                 return_end_token=True,
                 return_attention=True,
                 **NO_TRUNCATION,
@@ -253,7 +266,7 @@ class CTranslate2Engine(Engine):
             submitted.append((indices, futures))
         for indices, futures in submitted:
             for index, future in zip(indices, futures, strict=True):
-                rows = future.result().attention[0][: len(parts[index].target) + 1]
+                rows = future.result().attention[0][self._forced :][: len(parts[index].target) + 1]
                 weights = np.array(rows, np.float32)[None, None]  # (1, 1, Q, K)
                 results[index] = PartAttention(cross=AttentionStack(weights, np.ones_like(weights[:, :, 0])))
         return results

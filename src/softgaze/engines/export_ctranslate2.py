@@ -19,6 +19,7 @@ from torch import Tensor, nn
 
 from softgaze.attention import MultiHeadAttention
 from softgaze.bundle import ATTENTION, Bundle, Tokenizers
+from softgaze.data.tokenizer import BOS_FRAME
 from softgaze.engines.base import MAX_POSITIONS
 from softgaze.errors import UsageError
 from softgaze.explain.recording import SelectedMap, View
@@ -27,6 +28,7 @@ from softgaze.models.transformer import (
     FeedForward,
     GELUFeedForward,
     PostNorm,
+    SiLUFeedForward,
     SwiGLUFeedForward,
     Transformer,
     TransformerDecoderLayer,
@@ -85,6 +87,7 @@ def build_spec(
     attention, feed_forward = layer.attention, cast(FeedForward, layer.feed_forward)
     activations = {
         SwiGLUFeedForward: specs.Activation.SWISH,
+        SiLUFeedForward: specs.Activation.SWISH,
         GELUFeedForward: specs.Activation.GELU,
         FeedForward: specs.Activation.RELU,
     }
@@ -97,6 +100,7 @@ def build_spec(
         "ffn_glu": isinstance(feed_forward, SwiGLUFeedForward),
         "rotary_dim": 0 if isinstance(model.source_positions, Rotary) else None,  # 0: all dimensions
         "rotary_interleave": False,
+        "layernorm_embedding": not isinstance(model.source_embedding_norm, nn.Identity),
     }
     heads = cast(TransformerDecoderLayer, model.decoder[0]).cross.heads
     encoder = specs.TransformerEncoderSpec(len(model.encoder), **options)
@@ -110,7 +114,9 @@ def build_spec(
     spec.register_source_vocabulary(source.pieces(range(len(source))))
     spec.register_target_vocabulary(target.pieces(range(len(target))))
     spec.config.unk_token, spec.config.bos_token, spec.config.eos_token = target.pieces([UNK, BOS, EOS])
-    spec.config.decoder_start_token = spec.config.bos_token
+    # Without it CTranslate2 starts from the first token of a prefix: the language, in models that start from that.
+    starts_from_bos = tokenizers.languages is None or BOS_FRAME in tokenizers.languages.decoder_start
+    spec.config.decoder_start_token = spec.config.bos_token if starts_from_bos else None
     spec.config.layer_norm_epsilon = layer.around_attention.norm.eps
     return spec
 
@@ -146,6 +152,8 @@ def to_array(tensor: Tensor) -> Array:
 
 def fill_encoder(spec: Any, model: Transformer, max_positions: int) -> None:
     spec.embeddings[0].weight = to_array(model.source_embedding.weight)
+    spec.scale_embeddings = model.scale != 1
+    fill_norm(getattr(spec, "layernorm_embedding", None), model.source_embedding_norm)
     fill_positions(spec, model.source_positions, max_positions, model.source_embedding.embedding_dim)
     fill_norm(getattr(spec, "layer_norm", None), model.encoder_norm)
     for layer_spec, layer in zip(spec.layer, cast(Sequence[TransformerEncoderLayer], model.encoder), strict=True):
@@ -155,7 +163,12 @@ def fill_encoder(spec: Any, model: Transformer, max_positions: int) -> None:
 def fill_decoder(spec: Any, model: Transformer, max_positions: int, map_layer: int, map_head: int) -> None:
     """Fill the decoder, with one cross-attention head of one layer moved to the front."""
     spec.embeddings.weight = to_array(model.target_embedding.weight)
-    spec.projection.weight = to_array(cast(nn.Linear, model.output).weight)
+    spec.scale_embeddings = model.scale != 1
+    fill_norm(getattr(spec, "layernorm_embedding", None), model.target_embedding_norm)
+    output = cast(nn.Linear, model.output)
+    spec.projection.weight = to_array(output.weight)
+    if output.bias is not None:
+        spec.projection.bias = to_array(output.bias)
     fill_positions(spec, model.target_positions, max_positions, model.target_embedding.embedding_dim)
     fill_norm(getattr(spec, "layer_norm", None), model.decoder_norm)
     layers = cast(Sequence[TransformerDecoderLayer], model.decoder)

@@ -118,6 +118,8 @@ class OnnxEngine(Engine):
 class OnnxDecoder:
     """Steps of the exported graphs over one batch."""
 
+    start, forced = BOS, 0
+
     def __init__(self, encoder: Session, step: Session, sources: Array, lengths: Array) -> None:
         self.session, self.sources, self.lengths = step, sources, lengths
         names = [output.name for output in encoder.get_outputs()]

@@ -13,6 +13,7 @@ from softgaze.models import AttentionHook, Seq2Seq, Source
 from softgaze.runtime import parallel_map, pick_device
 from softgaze.search import Hypothesis, SearchOptions, generate
 from softgaze.search.decoder import BLOCK, IMPOSSIBLE, MIN_LOG_PROB, Array
+from softgaze.special_tokens import BOS
 
 if TYPE_CHECKING:
     from softgaze.explain.recorder import TorchScorer
@@ -50,7 +51,8 @@ class TorchEngine(Engine):
             from softgaze.explain.interventions import apply_interventions
 
             model = apply_interventions(model, self.tokenizers.target, [source.interventions for source in batch])
-        decoder = TorchDecoder(model, Source.of([source.ids for source in batch], self.torch_device))
+        source = Source.of([source.ids for source in batch], self.torch_device)
+        decoder = TorchDecoder(model, source, start=self.tokenizers.target.start)
         return generate(decoder, options, [source.prefix for source in batch], self.max_positions, on_candidate)
 
     @property
@@ -77,7 +79,9 @@ class TorchDecoder:
     """
 
     @torch.inference_mode()
-    def __init__(self, model: Seq2Seq, source: Source, hook: AttentionHook | None = None) -> None:
+    def __init__(
+        self, model: Seq2Seq, source: Source, hook: AttentionHook | None = None, start: Sequence[int] = (BOS,)
+    ) -> None:
         if model.training:
             raise ValueError(
                 "the model is in training mode, where dropout is random; call model.eval() before a search"
@@ -86,6 +90,11 @@ class TorchDecoder:
         self.sources, self.lengths = source.values.cpu().numpy(), source.lengths.cpu().numpy()
         self.state: Any = model.start(model.encode(source, hook))
         self.rows = len(self.lengths)
+        *before, self.start = start
+        self.forced = len(before)
+        if before:
+            tokens = torch.tensor(before, device=self.device).expand(self.rows, -1)
+            self.state = model.advance(tokens, self.state, hook).state
 
     @torch.inference_mode()
     def step(self, rows: Array, tokens: Array) -> "TensorLogProbs":

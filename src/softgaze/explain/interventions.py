@@ -18,7 +18,7 @@ from softgaze.data.tokenizer import Tokenizer
 from softgaze.explain.recording import HeadSelector
 from softgaze.explain.word_spans import WORD_START, words_by_character, words_by_space
 from softgaze.models.base import Advance, AttentionHook, AttentionSite, Memory, Seq2Seq, Source, Step, select_rows
-from softgaze.special_tokens import BOS, SPECIAL_TOKENS
+from softgaze.special_tokens import SPECIAL_TOKENS
 
 
 @dataclass(frozen=True)
@@ -208,7 +208,9 @@ class IntervenedModel(Seq2Seq):
         """Return (B, t) the word of each step, assuming that the last one continues; −1 in rows without force."""
         words = torch.full(read.shape, -1, device=read.device)
         for row, word_of, _ in self._forced_rows(read, sentence):
-            words[row, : len(word_of) + 1] = torch.tensor([*word_of, *(word_of[-1:] or [0])], device=read.device)
+            known = torch.tensor([*word_of, *(word_of[-1:] or [0])], device=read.device)
+            start = len(self.tokenizer.start) - 1
+            words[row, start : start + len(known)] = known[: max(read.shape[1] - start, 0)]
         return words
 
     def _word_starts(self, read: Tensor, sentence: Tensor) -> Tensor:
@@ -228,7 +230,9 @@ class IntervenedModel(Seq2Seq):
         for row, index in enumerate(sentence.tolist()):
             if self.forced[index]:
                 ids = read[row].tolist()
-                text_ids = takewhile(lambda token: token not in SPECIAL_TOKENS, ids[1:] if ids[0] == BOS else ids)
+                start = tuple(self.tokenizer.start[: len(ids)])
+                after = ids[len(start) :] if tuple(ids[: len(start)]) == start else ids
+                text_ids = takewhile(lambda token: token not in SPECIAL_TOKENS, after)
                 pieces = self.tokenizer.pieces(list(text_ids))
                 rows.append((row, _word_of(pieces, self.forced[index]), pieces))
         return rows

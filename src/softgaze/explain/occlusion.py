@@ -49,8 +49,8 @@ class _OcclusionPlan:
         source, target = pair.texts(tokenizers)
         eos_row = len(target.words)  # shared by the EOS of all parts
         self.shape = eos_row + 1, len(source.words)
-        self.source_words = list(split_parts(source.core_of))
-        self.target_words = [[*words, eos_row] for words in split_parts(target.core_of)]
+        self.source_words = list(source.split_parts(source.core_of))
+        self.target_words = [[*words, eos_row] for words in target.split_parts(target.core_of)]
 
     def variants(self) -> Iterator[IdPair]:
         """Yield each part as it is, then without each of its words."""
@@ -59,8 +59,9 @@ class _OcclusionPlan:
             yield complete
             for word in _distinct(words):
                 removed = [position for position, word_of in enumerate(words) if word_of == word]
+                tags = len(words) - len(part.source)  # language tokens before the text
                 yield complete._replace(
-                    source=self.reader.occlude(part.source, removed),
+                    source=self.reader.occlude(part.source, [position - tags for position in removed]),
                     interventions=tuple(intervention.without(removed) for intervention in part.interventions),
                 )
 
@@ -77,21 +78,8 @@ class _OcclusionPlan:
         return scores
 
 
-def split_parts(word_of: Sequence[int]) -> Iterator[list[int]]:
-    """Yield the word indices of each part's tokens; parts end at EOS, or at the end of a text without EOS."""
-    part: list[int] = []
-    for word in word_of:
-        if word == NO_WORD:
-            yield part
-            part = []
-        else:
-            part.append(word)
-    if part:
-        yield part
-
-
 def _distinct(words: Sequence[int]) -> list[int]:
-    return [word for word in dict.fromkeys(words) if word != ATTACHED]
+    return [word for word in dict.fromkeys(words) if word not in (ATTACHED, NO_WORD)]
 
 
 # --- faithfulness -----------------------------------------------------------------------------------------------

@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, NamedTuple, Protocol, runtime_checkable
 
 from softgaze.bundle import Tokenizers
 from softgaze.data.batching import batch_by_length
+from softgaze.data.tokenizer import Tokenizer
 from softgaze.errors import DataError
 from softgaze.explain.recording import Matrix, PartAttention, Recording
-from softgaze.explain.word_spans import TokenizedText
+from softgaze.explain.word_spans import EOS_MARK, TokenizedText
 
 if TYPE_CHECKING:
     from softgaze.explain.interventions import Intervention
@@ -48,8 +49,9 @@ class TokenizedPair:
         reader = tokenizers.source
         target = TokenizedText.of(self.target, [tokenizers.target.pieces(part.target) for part in self.parts])
         tokens = [reader.pieces(part.source) for part in self.parts]
-        if reader.is_text:
-            return TokenizedText.of(self.source, tokens), target
+        if isinstance(reader, Tokenizer):
+            before, after = reader.frame_pieces(EOS_MARK)
+            return TokenizedText.of(self.source, tokens, before, after), target
         grids = [reader.grid(part.source) or () for part in self.parts]
         return TokenizedText.from_words([name for names in tokens for name in names], *grids), target
 

@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from softgaze.errors import UsageError, did_you_mean
 from softgaze.explain.attention_map import Attention
-from softgaze.explain.occlusion import split_parts
 from softgaze.explain.recording import KINDS, HeadSelector, Recording
 from softgaze.explain.word_spans import (
     EDGE_PUNCTUATION,
@@ -170,7 +169,8 @@ def is_spaced(text: TokenizedText) -> bool:
 
 def _words_of_parts(recording: Recording) -> tuple[list[list[int]], list[list[int]]]:
     """Return the word index of each token, part by part, of source and target."""
-    return list(split_parts(recording.source.word_of)), list(split_parts(recording.target.word_of))
+    source, target = recording.source, recording.target
+    return list(source.split_parts(source.word_of)), list(target.split_parts(target.word_of))
 
 
 def _parse_heads(recording: Recording, argument: str, names: Sequence[HeadName]) -> tuple[HeadSelector, ...]:

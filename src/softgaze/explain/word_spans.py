@@ -4,7 +4,7 @@ Words are the whitespace tokens of the text as given, because alignment files co
 spaces has no such words: there each token is a word.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import accumulate, count
@@ -51,15 +51,21 @@ class TokenizedText:
             raise ValueError(f"a grid of {'×'.join(map(str, self.grid))} does not have {len(self.words)} cells")
 
     @classmethod
-    def of(cls, text: str, parts: Sequence[Sequence[str]]) -> "TokenizedText":
-        """Build from a text and the tokens of each of its parts; EOS is added to each part."""
+    def of(
+        cls,
+        text: str,
+        parts: Sequence[Sequence[str]],
+        before: Sequence[str] = (),
+        after: Sequence[str] = (EOS_MARK,),
+    ) -> "TokenizedText":
+        """Build from a text and the tokens of each of its parts; special tokens are added around each part."""
         word_of, words = assign_words(text, [token for part in parts for token in part])
         tokens: list[str] = []
         closed: list[int] = []  # `word_of` with EOS
         start = 0
         for part in parts:
-            tokens += [*part, EOS_MARK]
-            closed += [*word_of[start : start + len(part)], NO_WORD]
+            tokens += [*before, *part, *after]
+            closed += [NO_WORD] * len(before) + word_of[start : start + len(part)] + [NO_WORD] * len(after)
             start += len(part)
         return cls(tuple(tokens), tuple(closed), tuple(words))
 
@@ -100,6 +106,22 @@ class TokenizedText:
             if word == NO_WORD:
                 labels.append(Label(self.tokens[position], None, (position,)))
         return labels + words[done:]
+
+    def split_parts(self, word_of: Sequence[int]) -> Iterator[list[int]]:
+        """Yield `word_of`, or `core_of`, of each part without its EOS; NO_WORD for language tokens before the text.
+
+        Parts end at EOS, with the language tokens after it, or at the end of a text without EOS.
+        """
+        part: list[int] = []
+        tags_first = bool(self.tokens) and self.tokens[0] != EOS_MARK and word_of[0] == NO_WORD
+        for token, word in zip(self.tokens, word_of, strict=True):
+            if word == NO_WORD and token == EOS_MARK:
+                yield part
+                part = []
+            elif word != NO_WORD or tags_first:
+                part.append(word)
+        if any(word != NO_WORD for word in part):
+            yield part
 
     def core_labels(self) -> list[Label]:
         """Return a label for each word without its attached punctuation; no BOS or EOS."""

@@ -30,6 +30,7 @@ class RowOrder(NamedTuple):
     pieces: tuple[str, ...]  # ours, in order
     rows: tuple[int, ...]  # the foreign row of each, or NO_ROW
     hidden: tuple[int, ...]  # our rows that are never generated: new ones, and BOS if it is a copy of another
+    size: int  # of the foreign vocabulary
 
     @classmethod
     def of(
@@ -45,10 +46,12 @@ class RowOrder(NamedTuple):
             name = pieces[row]
             names[f"<unused {row}>" if name in names else name] = row
         hidden = [index for index, row in enumerate(first) if row == NO_ROW or (index == BOS and first.count(row) > 1)]
-        return cls(tuple(names), (*first, *rest), tuple(hidden))
+        return cls(tuple(names), (*first, *rest), tuple(hidden), len(pieces))
 
     def take(self, matrix: Tensor) -> Iterator[Tensor]:
         """Yield blocks of our rows of a foreign matrix."""
+        if len(matrix) != self.size:
+            raise DataError(f"has {len(matrix):,} rows, expected {self.size:,} from the vocabulary")
         rows = torch.tensor(self.rows)
         for start in range(0, len(rows), BLOCK_ROWS):
             block = rows[start : start + BLOCK_ROWS]
@@ -146,7 +149,8 @@ def read_sentencepiece(path: Path) -> bytes:
     """Read a SentencePiece model, and check that it is one."""
     content = read_bytes(path)
     try:
-        sentencepiece.SentencePieceProcessor(model_proto=content)
+        if not sentencepiece.SentencePieceProcessor(model_proto=content).get_piece_size():
+            raise RuntimeError("it has no pieces")
     except RuntimeError as error:
         raise DataError(f"{path}: is not a SentencePiece model: {' '.join(str(error).split())[:200]}") from error
     return content

@@ -3,15 +3,17 @@
 The families share one layer, with the same names. They differ in norms, positions, special tokens and tokenizers.
 """
 
+import math
 import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property, partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import sentencepiece
 import torch
 from torch import Tensor
 
@@ -30,7 +32,7 @@ from softgaze.importers.base import (
 from softgaze.importers.tensor_files import TensorFiles
 
 CONFIG = "config.json"
-MAX_LAYERS, MAX_SIZE = 1000, 1 << 24  # of a configuration that is still plausible
+MAX_LAYERS, MAX_POSITIONS, MAX_SIZE = 1000, 1 << 16, 1 << 24  # of a configuration that is still plausible
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
 POSITION_OFFSET = 2  # first row of a position table in fairseq's models
 SPM, M2M_SPM = "source.spm", "sentencepiece.bpe.model"
@@ -97,6 +99,11 @@ class Directory:
             pieces[row] = piece
         return pieces
 
+    def added_tokens(self) -> list[dict[str, Any]]:
+        """Return the added tokens of a tokenizer.json."""
+        added = self.optional_json("tokenizer.json").get("added_tokens", [])
+        return [token for token in added if isinstance(token, dict)] if isinstance(added, list) else []
+
     def licence(self) -> str:
         """Return the text of a licence file, or the licence that the model card states."""
         for name in ("LICENSE", "LICENSE.txt", "LICENSE.md", "LICENCE"):
@@ -119,7 +126,7 @@ class Family:
         self.directory, self.config = directory, directory.config
         self.weights = TensorFiles.open(directory.path)
         self.width = directory.integer("d_model")
-        self.max_positions = directory.integer("max_position_embeddings")
+        self.max_positions = directory.integer("max_position_embeddings", MAX_POSITIONS)
         self.source_size = directory.integer("vocab_size")
         self.target_size = self.source_size
 
@@ -174,14 +181,20 @@ class Family:
         raise NotImplementedError
 
     def tie(self) -> str:
-        return "all" if self.config.get("tie_word_embeddings", True) else "source-target"
+        """Return which matrices are shared."""
+        if self.config.get("tie_word_embeddings", True):
+            return "all"
+        own = {f"model.{side}.embed_tokens.weight" for side in ("encoder", "decoder")}
+        return "none" if own <= self.weights.shapes.keys() else "source-target"
 
     def embedding_names(self) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
         """Return the names that the source, target and output matrix may have."""
         shared = "model.shared.weight"
-        source = (shared, "model.encoder.embed_tokens.weight")
-        target = (shared, "model.decoder.embed_tokens.weight")
-        return source, target, ("lm_head.weight",) if self.tie() == "source-target" else target
+        if self.tie() == "all":
+            both = (shared, "model.decoder.embed_tokens.weight", "model.encoder.embed_tokens.weight", "lm_head.weight")
+            return both, both, both
+        source, target = ((f"model.{side}.embed_tokens.weight", shared) for side in ("encoder", "decoder"))
+        return source, target, ("lm_head.weight",)
 
     # --- options
 
@@ -376,4 +389,148 @@ class MarianFamily(Family):
         return self.weights.read(name) if name in self.weights.shapes else self.position_table()
 
 
-FAMILIES: dict[str, Callable[[Directory], Family]] = {"marian": MarianFamily}
+# --- fairseq's multilingual models ------------------------------------------------------------------------------
+
+
+class M2MFamily(Family):
+    """M2M100: pre-norm, sinusoids from row 2, [source] before the text, the target starts from </s> [target]."""
+
+    name, reference_class = "M2M100 (Hugging Face)", "M2M100ForConditionalGeneration"
+    language, known = re.compile(r"__(.+)__"), M2M_LANGUAGES
+    source_frame: tuple[str, ...] = ("source", "text", "eos")
+    decoder_start: tuple[str, ...] = ("bos", "target")
+
+    def orders(self) -> tuple[RowOrder, RowOrder]:
+        directory = self.directory
+        eos, pad = directory.token_id("eos_token_id", 2), directory.token_id("pad_token_id", 1)
+        pieces = self.pieces()
+        if "<unk>" not in pieces:
+            raise DataError(f"{directory.path}: its vocabulary has no <unk>")
+        start = directory.token_id("decoder_start_token_id", eos) if "bos" in self.decoder_start else None
+        order = RowOrder.of(pieces, unk=pieces.index("<unk>"), eos=eos, pad=pad, start=start)
+        return order, order
+
+    @cached_property
+    def text_pieces(self) -> list[str]:
+        """Pieces in row order, without languages."""
+        table = read_json(self.directory.path / "vocab.json")
+        return self.directory.vocabulary("vocab.json", len(table))
+
+    def pieces(self) -> list[str]:
+        """Return the piece of every row; rows after the languages have none."""
+        pieces = [f"<unused {row}>" for row in range(self.source_size)]
+        placed = {**{piece: row for row, piece in enumerate(self.text_pieces)}, **self.language_rows}
+        if len(placed) > len(pieces) or max(placed.values()) >= len(pieces):
+            raise DataError(
+                f"{self.directory.path / CONFIG}: vocab_size is {len(pieces):,}, but the tokenizer has "
+                f"{max(placed.values()) + 1:,} rows"
+            )
+        for piece, row in placed.items():
+            pieces[row] = piece
+        return pieces
+
+    @cached_property
+    def language_rows(self) -> dict[str, int]:
+        """The row of each language token: as the tokenizer's files state, else after the text in a known order."""
+        directory = self.directory
+        own = directory.optional_json("tokenizer_config.json")
+        stated = {
+            **{str(token.get("content")): token.get("id") for token in directory.added_tokens()},
+            **{str(token.get("content")): int(row) for row, token in dict(own.get("added_tokens_decoder", {})).items()},
+            **directory.optional_json("added_tokens.json"),
+        }
+        rows = {piece: row for piece, row in stated.items() if type(row) is int and self.language.fullmatch(piece)}
+        if rows:
+            return rows
+        special = directory.optional_json("special_tokens_map.json")
+        listed = [*special.get("additional_special_tokens", ()), *own.get("additional_special_tokens", ())]
+        names = [*dict.fromkeys(piece for piece in listed if self.language.fullmatch(str(piece)))]
+        names = names or [self.token_of(code) for code in self.known.split()]
+        if not names:
+            raise DataError(f"{directory.path}: special_tokens_map.json, which lists the languages, is missing")
+        return {piece: len(self.text_pieces) + index for index, piece in enumerate(names)}
+
+    def token_of(self, code: str) -> str:
+        return f"__{code}__"
+
+    def code_of(self, piece: str) -> str:
+        match = self.language.fullmatch(piece)
+        return match[1] if match else piece
+
+    def languages(self, order: RowOrder) -> LanguageTokens | None:
+        table = {self.code_of(piece): piece for piece in sorted(self.language_rows, key=self.language_rows.__getitem__)}
+        return LanguageTokens(table, table, self.source_frame, self.decoder_start)
+
+    def special(self) -> Sequence[str]:
+        return [*self.language_rows, "<mask>", *(piece for piece in self.pieces() if piece.startswith("<unused "))]
+
+    def position_table(self) -> Tensor:
+        """[sin ‖ cos] of p · 10000^(−i/(D/2−1)), in float32 as the original computes them; p counts from row 2."""
+        half = self.width // 2
+        frequencies = torch.exp(torch.arange(half).float() * -(math.log(10000) / max(half - 1, 1)))
+        angles = torch.arange(POSITION_OFFSET, POSITION_OFFSET + self.max_positions).float()[:, None] * frequencies
+        table = torch.cat([angles.sin(), angles.cos()], 1)
+        return torch.nn.functional.pad(table, (0, self.width - 2 * half))
+
+
+class NLLBFamily(M2MFamily):
+    """NLLB-200: as M2M100, but a row is the SentencePiece id plus 1."""
+
+    name = "NLLB-200 (Hugging Face)"
+    language, known = re.compile(r"([a-z]{3}_[A-Z][a-z]{3})"), ""
+
+    def __init__(self, directory: Directory) -> None:
+        super().__init__(directory)
+        if directory.optional_json("tokenizer_config.json").get("legacy_behaviour"):
+            self.source_frame = ("text", "eos", "source")
+
+    @cached_property
+    def text_pieces(self) -> list[str]:
+        return ["<s>", "<pad>", "</s>", "<unk>", *spm_pieces(self.directory.sentencepiece(M2M_SPM))]
+
+    def token_of(self, code: str) -> str:
+        return code
+
+
+class MBart50Family(NLLBFamily):
+    """mBART-50: GELU, learned positions from row 2, and a norm of the embeddings."""
+
+    name, reference_class = "mBART-50 (Hugging Face)", "MBartForConditionalGeneration"
+    language, known = re.compile(r"([a-z]{2}_[A-Z]{2})"), MBART50_LANGUAGES
+    positions, embedding_norm = "learned", True
+
+    def positions_of(self, side: str) -> Tensor:
+        return self.weights.read(f"model.{side}.embed_positions.weight")[POSITION_OFFSET:]
+
+
+class MBartFamily(MBart50Family):
+    """mBART-25: the source language follows the text, and the target starts from its language."""
+
+    name, known = "mBART-25 (Hugging Face)", MBART_LANGUAGES
+    source_frame, decoder_start = ("text", "eos", "source"), ("target",)
+
+
+def spm_pieces(model: bytes) -> list[str]:
+    """Return the pieces after the three special ones of fairseq's SentencePiece models."""
+    processor = sentencepiece.SentencePieceProcessor(model_proto=model)
+    return [processor.id_to_piece(row) for row in range(3, processor.get_piece_size())]
+
+
+def m2m_or_nllb(directory: Directory) -> Family:
+    """M2M100 has a vocabulary file; in NLLB the SentencePiece model determines the rows."""
+    return M2MFamily(directory) if (directory.path / "vocab.json").is_file() else NLLBFamily(directory)
+
+
+def mbart_25_or_50(directory: Directory) -> Family:
+    """Tell the two apart by the tokenizer's name or, without it, by the number of languages."""
+    name = str(directory.optional_json("tokenizer_config.json").get("tokenizer_class", ""))
+    rows = directory.integer("vocab_size") - 1 - len(spm_pieces(directory.sentencepiece(M2M_SPM)))
+    is_50 = "50" in name if name.startswith("MBart") else rows > len(MBART_LANGUAGES.split()) + 4
+    return MBart50Family(directory) if is_50 else MBartFamily(directory)
+
+
+FAMILIES: dict[str, Callable[[Directory], Family]] = {
+    "marian": MarianFamily,
+    "m2m_100": m2m_or_nllb,
+    "mbart": mbart_25_or_50,
+}

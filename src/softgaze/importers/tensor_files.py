@@ -1,5 +1,6 @@
 """Tensors of safetensors and PyTorch files, read one at a time. Nothing in a file is executed."""
 
+import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import partial
@@ -97,7 +98,8 @@ def shards(index: Path) -> list[Path]:
 def load_pickle(path: Path) -> dict[str, Tensor]:
     """Load the tensors of a PyTorch file; a file with any other object is rejected before that is created."""
     try:
-        loaded: Any = torch.load(path, map_location="cpu", mmap=is_zip(path), weights_only=True)
+        with warnings.catch_warnings(action="ignore"):
+            loaded: Any = torch.load(path, map_location="cpu", mmap=is_zip(path), weights_only=True)
     except UnpicklingError as error:
         raise DataError(
             f"{path}: contains objects other than tensors, so it is not loaded; convert it to safetensors"

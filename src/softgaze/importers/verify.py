@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from softgaze.bundle import WEIGHTS, Bundle, Tokenizers
-from softgaze.engines import open_engine
+from softgaze.engines.torch_engine import TorchEngine
 from softgaze.errors import DataError, DivergedError
 from softgaze.importers.base import ImportedModel, RowOrder
 from softgaze.models import Seq2Seq, Source
@@ -34,7 +34,7 @@ def compare(model: ImportedModel, bundle: Bundle, verify: bool) -> dict[str, Any
         compared = f"logits of {reference.name}"
         del reference
         gc.collect()  # never both models in memory
-    translator = Translator(chosen, open_engine(chosen, "cpu"))
+    translator = Translator(chosen, TorchEngine.open(chosen, "cpu"))
     if "logits" in compared:
         difference = compare_logits(translator.model, model.target_order, sources, targets, expected, bundle)
     sample = translator.translate(SAMPLE, beam_size=1, max_length=32).text
@@ -44,11 +44,9 @@ def compare(model: ImportedModel, bundle: Bundle, verify: bool) -> dict[str, Any
 def first_languages(bundle: Bundle) -> Bundle:
     """Return the bundle with the first language pair of a multilingual model."""
     languages = bundle.tokenizers.languages
-    return (
-        bundle
-        if languages is None
-        else bundle.with_languages(next(iter(languages.source)), next(iter(languages.target)))
-    )
+    if languages is None:
+        return bundle
+    return bundle.with_languages(next(iter(languages.source), None), next(iter(languages.target), None))
 
 
 def sample_ids(tokenizers: Tokenizers) -> tuple[list[list[int]], list[list[int]]]:

@@ -10,14 +10,15 @@ import yaml
 from torch import Tensor
 
 from softgaze.atomic_io import fingerprint, new_directory
-from softgaze.bundle import ALIGNMENT_HEAD, CONFIG, WEIGHTS, Bundle, Description, seal
-from softgaze.errors import DataError, SoftgazeError
+from softgaze.bundle import ALIGNMENT_HEAD, CONFIG, SEARCH, WEIGHTS, Bundle, Description, all_finite, seal
+from softgaze.errors import DataError
 from softgaze.importers.base import ImportedModel
 from softgaze.models import MODELS
 
 ARCH = "transformer"
 STORED = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
-SEARCH, IMPORTED = "search", "imported"  # keys in the facts
+ALIGNMENT = 64  # bytes; the weights are mapped into memory, where vector instructions prefer it
+IMPORTED = "imported"  # key in the facts
 
 
 def write_bundle(
@@ -27,7 +28,7 @@ def write_bundle(
     from softgaze.importers.verify import compare
 
     description = describe(model, *languages)
-    shapes = parameter_shapes(model, description)
+    shapes = {name: value.shape for name, value in description.build_empty(model.tokenizers).named_parameters()}
     missing = sorted(shapes.keys() - model.tensors.keys())
     if missing:
         raise DataError(f"{source}: has no tensor for {missing[0]}, which its configuration needs")
@@ -65,18 +66,6 @@ def describe(model: ImportedModel, source_lang: str | None, target_lang: str | N
     )
 
 
-def parameter_shapes(model: ImportedModel, description: Description) -> dict[str, torch.Size]:
-    """Return the shape of every parameter of our model; it is built without memory."""
-    try:
-        with torch.device("meta"):
-            built = description.build(model.tokenizers)
-    except SoftgazeError:
-        raise
-    except (OverflowError, RuntimeError, TypeError, ValueError) as error:
-        raise DataError(f"the model cannot be built from its configuration: {str(error).splitlines()[0]}") from error
-    return {name: parameter.shape for name, parameter in built.named_parameters()}
-
-
 def bundle_facts(model: ImportedModel, source: Path, shapes: dict[str, torch.Size]) -> dict[str, Any]:
     """Return the facts of the manifest: origin, licence, search defaults."""
     origin = {path.name: fingerprint(path) for path in model.files}
@@ -102,17 +91,17 @@ def write_tensors(
         start, end = end, end + shape.numel() * dtypes[name].itemsize
         header[name] = {"dtype": STORED[dtypes[name]], "shape": list(shape), "data_offsets": [start, end]}
     text = json.dumps(header).encode()
-    text += b" " * (-len(text) % 8)
+    text += b" " * (-(8 + len(text)) % ALIGNMENT)
     file.write(len(text).to_bytes(8, "little") + text)
     for name, shape in shapes.items():
         rows = 0
         for block in checked_blocks(model, name, shape, source):
             stored = block.to(dtypes[name]).contiguous()
-            if not bool(torch.isfinite(stored).all()):
+            if not all_finite(stored):
                 raise DataError(
                     f"{source}: {name} contains values that {dtypes[name]} cannot hold, NaN or infinite ones"
                 )
-            file.write(stored.view(torch.uint8).numpy().tobytes())
+            file.write(memoryview(stored.view(torch.uint8).numpy()))  # type: ignore[arg-type]
             rows += len(block)
         if rows != shape[0]:
             raise DataError(f"{source}: {name} has {rows} rows, expected {shape[0]} from the configuration")
@@ -125,9 +114,11 @@ def stored_dtype(name: str, shape: torch.Size, dtype: torch.dtype) -> torch.dtyp
 
 def checked_blocks(model: ImportedModel, name: str, shape: torch.Size, source: Path) -> Iterator[Tensor]:
     """Yield the blocks of a tensor whose shape is the expected one."""
-    for block in model.tensors[name].blocks():
-        if block.ndim != len(shape) or block.shape[1:] != shape[1:] or len(block) > shape[0]:
-            raise DataError(
-                f"{source}: {name} has shape {list(block.shape)}, expected {list(shape)} from the configuration"
-            )
-        yield block
+    tensor = model.tensors[name]
+    try:
+        for block in tensor.blocks():
+            if block.ndim != len(shape) or block.shape[1:] != shape[1:] or len(block) > shape[0]:
+                raise DataError(f"has shape {list(block.shape)}, expected {list(shape)} from the configuration")
+            yield block
+    except DataError as error:
+        raise DataError(f"{source}: {name}: {error}") from error

@@ -13,7 +13,7 @@ import numpy as np
 
 from softgaze.search.decoder import IMPOSSIBLE, Array, Constraints, Decoder, NextTokenLogProbs, Prefixes
 from softgaze.search.options import Hypothesis, SearchOptions
-from softgaze.special_tokens import BOS, EOS
+from softgaze.special_tokens import EOS
 
 
 class BeamCandidate(NamedTuple):
@@ -70,9 +70,9 @@ def beam_search(
     state = init_beam(constraints)
     finished: list[list[Hypothesis]] = [[] for _ in state.sentence]
     while len(state.sentence):
-        last = state.tokens[..., -1] if state.tokens.shape[2] else np.full(state.rows.shape, BOS)
+        last = state.tokens[..., -1] if state.tokens.shape[2] else np.full(state.rows.shape, decoder.start)
         candidates = best_candidates(decoder.step(state.rows, last), options.beam_size, state, constraints)
-        ended = collect_finished(candidates, state, options, finished)
+        ended = collect_finished(candidates, state, options, finished, decoder.forced)
         if on_candidate is not None:
             trace(candidates, ended, state, on_candidate)
         state = advance(candidates, state, options.beam_size)
@@ -110,7 +110,11 @@ def best_candidates(
 
 
 def collect_finished(
-    candidates: Candidates, state: BeamState, options: SearchOptions, finished: list[list[Hypothesis]]
+    candidates: Candidates,
+    state: BeamState,
+    options: SearchOptions,
+    finished: list[list[Hypothesis]],
+    forced: int = 0,
 ) -> Array:
     """Collect the best `beam_size` candidates that end; at the maximum length all do. Return (N, C): which ended."""
     ended: Array = (candidates.token == EOS) | candidates.at_limit[:, None]
@@ -118,7 +122,7 @@ def collect_finished(
     ended &= candidates.totals > IMPOSSIBLE
     for row, column in np.argwhere(ended).tolist():
         tokens, total = candidates.tokens(state, row, column).tolist(), float(candidates.totals[row, column])
-        finished[state.sentence[row]].append(Hypothesis.of(tokens, total, options.length_penalty))
+        finished[state.sentence[row]].append(Hypothesis.of(tokens, total, options.length_penalty, forced))
     state.num_finished = state.num_finished + ended.sum(1)
     return ended
 

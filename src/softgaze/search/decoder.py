@@ -54,6 +54,8 @@ class Decoder(Protocol):
 
     sources: Array  # (N, S) source tokens or features
     lengths: Array  # (N,) source lengths without padding
+    start: int  # the token that the first step reads
+    forced: int  # language tokens that a target starts with; they are not part of hypotheses, but of their length
 
     def step(self, rows: Array, tokens: Array) -> NextTokenLogProbs:
         """Continue `rows` of the step before, (N, W), with one more token each, (N, W).

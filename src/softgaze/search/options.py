@@ -108,9 +108,11 @@ class Hypothesis(NamedTuple):
     finished: bool  # False: cut at the maximum length
 
     @classmethod
-    def of(cls, tokens: Sequence[int], log_prob: float, length_penalty: float) -> "Hypothesis":
-        """Build a hypothesis from tokens that end with EOS unless the search was cut."""
-        finished = tokens[-1] == EOS
-        return cls(
-            tuple(tokens[:-1] if finished else tokens), log_prob / len(tokens) ** length_penalty, log_prob, finished
-        )
+    def of(cls, tokens: Sequence[int], log_prob: float, length_penalty: float, forced: int = 0) -> "Hypothesis":
+        """Build a hypothesis from tokens that end with EOS unless the search was cut.
+
+        The length counts `forced` language tokens before them, as in other toolkits.
+        """
+        finished, length = tokens[-1] == EOS, len(tokens) + forced
+        text = tuple(tokens[:-1] if finished else tokens)
+        return cls(text, log_prob / length**length_penalty, log_prob, finished)

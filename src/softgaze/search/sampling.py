@@ -12,7 +12,7 @@ import numpy as np
 
 from softgaze.search.decoder import Array, Constraints, Decoder, Prefixes
 from softgaze.search.options import Hypothesis, SearchOptions
-from softgaze.special_tokens import BOS, EOS
+from softgaze.special_tokens import EOS
 
 
 @dataclass
@@ -60,7 +60,8 @@ def sample(
         state.append(values, draw(values / temperature, options.top_k, options.top_p, random))
         ended = (state.last == EOS) | (state.limits <= state.tokens.shape[1])
         for row in np.flatnonzero(ended):
-            hypothesis = Hypothesis.of(state.tokens[row].tolist(), float(state.totals[row]), options.length_penalty)
+            tokens, total = state.tokens[row].tolist(), float(state.totals[row])
+            hypothesis = Hypothesis.of(tokens, total, options.length_penalty, decoder.forced)
             samples[int(state.sentence[row]), int(state.sample[row])] = hypothesis
         state = state.select(np.flatnonzero(~ended))
     return [
@@ -80,7 +81,7 @@ def init_samples(decoder: Decoder, options: SearchOptions, constraints: Constrai
         rows=sentence,
         tokens=np.empty((len(sentence), 0), dtype=np.int64),
         totals=np.zeros(len(sentence), dtype=np.float32),
-        last=np.full(len(sentence), BOS),
+        last=np.full(len(sentence), decoder.start),
         limits=constraints.limits[sentence],
         prefixes=constraints.prefixes[sentence],
         random=[

@@ -46,5 +46,5 @@ async def languages(service: ServiceDep, type: str = "source") -> list[dict[str,
     """List the source languages, or with `type=target` the target languages."""
     if type not in ("source", "target"):
         raise HTTPError(400, "Invalid request: type must be source or target")
-    codes = dict.fromkeys(getattr(model, type) for model in service.registry.text_models)
+    codes = dict.fromkeys(code for model in service.registry.text_models for code in getattr(model, f"{type}s"))
     return [{"language": code.upper(), "name": language_name(code)} for code in codes]

@@ -134,7 +134,7 @@ async def download_file(name: str, service: ServiceDep) -> Response:
 @router.get("/frontend/settings", response_model=schemas.FrontendSettings)
 async def frontend_settings(service: ServiceDep) -> dict[str, Any]:
     """Return the settings for a web page."""
-    target = service.registry.text_models[0].target if service.registry.text_models else ""
+    target = service.registry.text_models[0].targets[0] if service.registry.text_models else ""
     return {
         "apiKeys": service.keys.required,
         "keyRequired": service.keys.required,

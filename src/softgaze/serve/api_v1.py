@@ -170,7 +170,7 @@ async def select_model(
     """Return the model of the given id, else the first one for the languages, and the detected language."""
     target = fields.target
     if fields.model is not None or (target is None and fields.source == AUTO):
-        return service.registry.get(fields.model), None
+        return pair_of(service, service.registry.get(fields.model), fields), None
     if target is None:
         code = service.registry.match_language(fields.source)
         targets = service.registry.languages[code]
@@ -181,6 +181,18 @@ async def select_model(
     if model is None:
         raise HTTPError(400, f"source and target language are both {source}")
     return model, detected
+
+
+def pair_of(service: Service, model: ServedModel, fields: schemas.TextSelection) -> ServedModel:
+    """Return a model for the languages of a request; a multilingual one needs both."""
+    if model.translator.languages is None:
+        return model
+    if fields.source == AUTO or fields.target is None:
+        raise HTTPError(400, f"{model.id} translates between many languages; give source and target")
+    source, target = (service.registry.match_language(code) for code in (fields.source, fields.target))
+    if source not in model.sources or target not in model.targets:
+        raise HTTPError(400, f"{model.id} does not translate {source} to {target}")
+    return model.for_pair(source, target)
 
 
 def model_fields(model: ServedModel) -> dict[str, str]:

@@ -6,6 +6,7 @@ from functools import cache
 from typing import NamedTuple
 
 from babel import Locale
+from babel.core import get_global
 
 from softgaze.bundle import Bundle
 from softgaze.data.language_id import LanguageDetector
@@ -38,7 +39,10 @@ def normalize_code(code: str) -> str:
 
 
 def primary_code(code: str) -> str:
-    return normalize_code(code).split("-")[0]
+    """Return the language without script and region, of two letters where there is such a code."""
+    primary = normalize_code(code).split("-")[0]
+    alias: str = get_global("language_aliases").get(primary, primary) if len(primary) == 3 else primary
+    return alias
 
 
 def language_name(code: str) -> str:

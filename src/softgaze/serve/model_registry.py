@@ -28,6 +28,7 @@ class ServedModel:
     id: str
     translator: Translator
     lock: Lock = field(default_factory=Lock, repr=False)
+    pairs: dict[tuple[str, str], "ServedModel"] = field(default_factory=dict, repr=False)  # of a multilingual model
 
     @property
     def bundle(self) -> Bundle:
@@ -40,6 +41,27 @@ class ServedModel:
     @property
     def target(self) -> str:
         return self.bundle.description.target_language
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Languages it translates from."""
+        languages = self.translator.languages
+        return tuple(languages.source) if languages and languages.source else (self.source,)
+
+    @property
+    def targets(self) -> tuple[str, ...]:
+        """Languages it translates into."""
+        return tuple(self.translator.languages.target) if self.translator.languages else (self.target,)
+
+    def for_pair(self, source: str, target: str) -> "ServedModel":
+        """Return this model for one of its language pairs; a multilingual one is shared by all pairs."""
+        if self.translator.languages is None:
+            return self
+        with self.lock:
+            if (source, target) not in self.pairs:
+                chosen = self.translator.with_languages(source, target)
+                self.pairs[source, target] = ServedModel(self.id, chosen, self.lock)
+            return self.pairs[source, target]
 
     @property
     def kind(self) -> str:
@@ -98,7 +120,7 @@ class ModelRegistry:
             for model_id, bundle, engine in zip(unique_ids(bundles), bundles, engines, strict=True)
         ]
         for model in models:
-            echo(f"{model.id}: {model.source} → {model.target}, {model.translator.engine.name}")
+            echo(f"{model.id}: {describe_pairs(model)}, {model.translator.engine.name}")
         if any(engine.name == "torch" for engine in engines):
             import torch
 
@@ -119,11 +141,12 @@ class ModelRegistry:
     @cached_property
     def languages(self) -> dict[str, tuple[str, ...]]:
         """Each language and the languages that it can be translated into."""
-        codes = dict.fromkeys(code for model in self.text_models for code in (model.source, model.target))
-        return {
-            code: tuple(dict.fromkeys(model.target for model in self.text_models if model.source == code))
-            for code in codes
-        }
+        codes = dict.fromkeys(code for model in self.text_models for code in (*model.sources, *model.targets))
+        targets: dict[str, dict[str, None]] = {code: {} for code in codes}
+        for model in self.text_models:
+            for source in model.sources:
+                targets[source] |= dict.fromkeys(target for target in model.targets if target != source)
+        return {code: tuple(found) for code, found in targets.items()}
 
     def languages_json(self) -> list[dict[str, Any]]:
         """Return the languages in LibreTranslate's format."""
@@ -154,8 +177,8 @@ class ModelRegistry:
     def for_pair(self, source: str, target: str) -> ServedModel | None:
         """Return the first model for a language pair, or None if both languages are the same."""
         for model in self.text_models:
-            if (model.source, model.target) == (source, target):
-                return model
+            if source in model.sources and target in model.targets:
+                return model.for_pair(source, target)
         if source == target:
             return None
         raise HTTPError(
@@ -163,6 +186,12 @@ class ModelRegistry:
             f"{language_name(target)} ({target}) is not available as a target language "
             f"from {language_name(source)} ({source})",
         )
+
+
+def describe_pairs(model: ServedModel) -> str:
+    """Return the language pair of a model, or how many languages it has."""
+    sides = (side[0] if len(side) == 1 else f"{len(side)} languages" for side in (model.sources, model.targets))
+    return " → ".join(sides)
 
 
 def shorten(text: str) -> str:

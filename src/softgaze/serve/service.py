@@ -48,9 +48,8 @@ class Service:
         shared_dir = Path(settings.shared_dir)
         self.settings, self.registry = settings, registry
         self.keys = ApiKeys.read(settings.api_keys)
-        self.detector = (
-            CombinedDetector.of([model.bundle for model in registry.text_models]) if registry.text_models else None
-        )
+        bilingual = [model.bundle for model in registry.text_models if model.translator.languages is None]
+        self.detector = CombinedDetector.of(bilingual) if bilingual else None
         self.metrics = Metrics(shared_dir if settings.workers > 1 else None)
         self.files = FileStore(shared_dir / "files", 60 * settings.keep_files)
         # Only CTranslate2 searches outside of Python. With the other engines, two concurrent batches had 0.7 times the
@@ -90,7 +89,7 @@ class Service:
 
     def require_detector(self) -> CombinedDetector:
         if self.detector is None:
-            raise HTTPError(400, "language detection needs a text model, and none is loaded")
+            raise HTTPError(400, "language detection needs a model of one language pair, and none is loaded")
         return self.detector
 
     async def select_model(self, texts: Sequence[str], source: str, target: str) -> SelectedModel:

@@ -77,7 +77,7 @@ def translate_greedy(model: Seq2Seq, tokenizers: Tokenizers, texts: Sequence[str
     outputs = [""] * len(texts)
     for indices in batch_by_length([len(source) for source in sources], BATCH_TOKENS):
         batch = Source.of([sources[index] for index in indices], device)
-        hypotheses = beam_search(TorchDecoder(model, batch), SearchOptions(beam_size=1))
+        hypotheses = beam_search(TorchDecoder(model, batch, start=tokenizers.target.start), SearchOptions(beam_size=1))
         for index, [hypothesis] in zip(indices, hypotheses, strict=True):
             outputs[index] = tokenizers.target.decode(hypothesis.tokens)
     return outputs

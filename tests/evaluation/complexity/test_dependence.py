@@ -335,7 +335,7 @@ def test_a_gradient_equals_that_of_the_embedding_rows_of_the_word(arch):
     """Of "dog" (source word 1) and the first output word; with a source table of its own, torch tells it, too."""
     model, passage = make(arch, tie="none"), passages()[0]
     [matrix] = gradients(model, TOKENIZERS, [passage])
-    source, target = collate_pairs(passage.parts, TOKENIZERS.source, torch.device("cpu"))
+    source, target = collate_pairs(passage.parts, TOKENIZERS, torch.device("cpu"))
     read, said = (side.core_labels() for side in passage.texts(TOKENIZERS))
     rows = source.values[0, list(read[1].positions)]
     odds = log_odds(model(source, target[:, :-1]), target[:, 1:])[0, list(said[0].positions)].sum()

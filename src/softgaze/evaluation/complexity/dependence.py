@@ -270,7 +270,7 @@ def gradients(model: Seq2Seq, tokenizers: Tokenizers, pairs: Sequence[TokenizedP
 def _batch_gradients(model: Seq2Seq, tokenizers: Tokenizers, batch: Sequence[TokenizedPair]) -> Iterator[Matrix]:
     """Run one forward pass, and one backward pass for each output word."""
     device = device_of(model)
-    source, target = collate_pairs([pair.parts[0] for pair in batch], tokenizers.source, device)
+    source, target = collate_pairs([pair.parts[0] for pair in batch], tokenizers, device)
     texts = [pair.texts(tokenizers) for pair in batch]
     source_words = _word_mask([text for text, _ in texts], source.values.shape[1]).to(device)  # (B, words, S)
     target_words = _word_mask([text for _, text in texts], target.shape[1] - 1).to(device)  # (B, words, T)

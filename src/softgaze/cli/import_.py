@@ -1,0 +1,60 @@
+"""`softgaze import`: open a model of another toolkit."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Literal
+
+import typer
+
+from softgaze.cli import _options as opt
+from softgaze.cli._options import argument, choice, flag, option
+
+if TYPE_CHECKING:
+    from softgaze.importers import ImportReport
+
+StoredType = Literal["float32", "float16", "bfloat16"]
+
+
+def import_(
+    path: Annotated[Path, argument("Directory or file of the model.", "PATH")],
+    out: Annotated[Path, option("New model directory.", "--output", "-o", metavar="DIR")],
+    dtype: Annotated[StoredType, choice("Stored precision of the weights.")] = "float32",
+    source_lang: Annotated[
+        str | None, option("Source language of a model with one pair.", metavar="CODE", default="from its files")
+    ] = None,
+    target_lang: Annotated[
+        str | None, option("Target language of a model with one pair.", metavar="CODE", default="from its files")
+    ] = None,
+    no_verify: Annotated[bool, flag("Skip the comparison with the original.", "--no-verify")] = False,
+    as_json: opt.Json = False,
+) -> None:
+    """Import a model of another toolkit.
+
+    softgaze import opus-mt-en-de -o en-de
+    softgaze translate en-de "A dog runs."
+
+    Reads Hugging Face directories of OPUS-MT (Marian), M2M100, NLLB-200 and
+    mBART. Every command works on the result. The import compares itself
+    with the original: logits if its library is installed, else tensors.
+    Nothing in the files is executed.
+    """
+    from softgaze.cli._output import json_line
+    from softgaze.importers import import_model
+    from softgaze.runtime import need_torch
+
+    need_torch()
+    report = import_model(
+        path, out, dtype=dtype, source_lang=source_lang, target_lang=target_lang, verify=not no_verify
+    )
+    typer.echo(json_line({**vars(report), "path": str(report.path)}) if as_json else report_text(report))
+
+
+def report_text(report: "ImportReport") -> str:
+    """Describe the imported model and its verification."""
+    languages = " → ".join(map(str, report.languages)) + " languages, " if any(report.languages) else ""
+    lines = [f"wrote {report.path}: {report.family}, {languages}{report.parameters:,} parameters"]
+    if report.largest_difference == report.largest_difference:  # not NaN
+        lines.append(f"compared with {report.compared_with}: largest difference {report.largest_difference:.2g}")
+        lines.append(f"sample: {report.sample}")
+    else:
+        lines.append("not verified")
+    return "\n".join([*lines, f"took {report.seconds:.1f} s"])
