@@ -1,6 +1,7 @@
 """Imported CTranslate2 models and Argos packages give the text and the scores of CTranslate2 itself."""
 
 import json
+import shutil
 import struct
 import tempfile
 import zipfile
@@ -13,6 +14,8 @@ import pytest
 import sentencepiece
 import torch
 from ctranslate2.converters import MarianConverter
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from engines.exported import OPTIONS, lively_bundle, trained_bundle
 from importers.foreign_files import write_npz, zip_directory
@@ -21,6 +24,7 @@ from softgaze.bundle import Bundle
 from softgaze.engines.export_ctranslate2 import build_spec
 from softgaze.errors import DataError
 from softgaze.importers import import_model
+from softgaze.importers.ctranslate2 import read_model
 from softgaze.models import Source
 from softgaze.translator import load
 
@@ -117,9 +121,9 @@ def test_quantized_directories_give_the_same_text_and_scores(tmp_path, quantizat
     assert compare(folder, tmp_path / "bundle", SENTENCES) < 1e-4
 
 
-@pytest.mark.parametrize("settings", [{}, PRE_NORM, {"transformer-ffn-activation": "swish"}])
-def test_models_that_start_from_a_zero_vector(tmp_path, settings):
-    folder = write_marian_directory(tmp_path / "foreign", **settings)
+@pytest.mark.parametrize("changes", [{}, PRE_NORM, {"transformer-ffn-activation": "swish"}])
+def test_models_that_start_from_a_zero_vector(tmp_path, changes):
+    folder = write_marian_directory(tmp_path / "foreign", **changes)
     import_model(folder, tmp_path / "bundle")
     assert compare(folder, tmp_path / "bundle", ["abc bcd.", "cdefg abcdefg cd"]) < 2e-5
 
@@ -245,6 +249,43 @@ def test_damaged_packages_are_rejected(tmp_path):
                     file.write(path, f"p/{path.relative_to(tmp_path / 'package')}")
             file.writestr("p/metadata.json", content)
         refused(archive, "metadata.json")
+
+
+@pytest.fixture(scope="module")
+def package(tmp_path_factory) -> Path:
+    """A folder with a package, packed and unpacked."""
+    folder = tmp_path_factory.mktemp("package")
+    write_argos(folder)
+    return folder
+
+
+CHANGES = st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=6)
+FILES = ("metadata.json", "sentencepiece.model", "model/model.bin", "model/config.json", "model/shared_vocabulary.json")
+
+
+@settings(max_examples=60, deadline=None)
+@given(name=st.sampled_from((None, *FILES)), changes=CHANGES)
+def test_changed_bytes_never_crash_an_import(package, tmp_path_factory, name, changes):
+    """In the archive, where a checksum finds them, and in each file of an unpacked package."""
+    changed = tmp_path_factory.mktemp("changed") / "changed.argosmodel"
+    if name is None:
+        shutil.copy(package / "translate-en_ko-1_0.argosmodel", changed)
+    else:
+        shutil.copytree(package / "package", changed)
+    file = changed if name is None else changed / name
+    data = bytearray(file.read_bytes())
+    for where, value in changes:
+        data[int(where * len(data))] = value
+    file.write_bytes(data)
+    message = changed.name
+    try:
+        for parameter, tensor in read_model(changed).tensors.items():
+            if "norm.bias" not in parameter and "embedding_norm" not in parameter:
+                assert sum(len(block) for block in tensor.blocks())
+    except DataError as error:
+        message = str(error)
+    assert "\n" not in message
+    assert changed.name in message
 
 
 def test_a_package_without_parts_is_rejected(tmp_path):

@@ -146,11 +146,12 @@ def read_json(path: Path) -> dict[str, Any]:
 
 
 def read_sentencepiece(path: Path) -> bytes:
-    """Read a SentencePiece model, and check that it is one."""
+    """Read a SentencePiece model, and check that it is one whose pieces are text."""
     content = read_bytes(path)
     try:
-        if not sentencepiece.SentencePieceProcessor(model_proto=content).get_piece_size():
+        processor = sentencepiece.SentencePieceProcessor(model_proto=content)
+        if not [processor.id_to_piece(row) for row in range(processor.get_piece_size())]:
             raise RuntimeError("it has no pieces")
-    except RuntimeError as error:
+    except (RuntimeError, UnicodeDecodeError) as error:
         raise DataError(f"{path}: is not a SentencePiece model: {' '.join(str(error).split())[:200]}") from error
     return content
