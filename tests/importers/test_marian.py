@@ -1,5 +1,6 @@
 """Imported Marian models equal a NumPy implementation of Marian; bad files give errors of one line."""
 
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -8,6 +9,8 @@ import pytest
 import sentencepiece
 import torch
 import yaml
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 from importers.foreign_files import FLOAT32, INTGEMM8, write_marian, write_npz
 from importers.marian_reference import PRE_NORM, SETTINGS, SSRU, MarianReference, marian_spm, random_tensors
@@ -229,3 +232,35 @@ def test_too_many_pieces_and_several_models(tmp_path):
     refused(tmp_path / "foreign", "7 rows")
     write_npz(tmp_path / "foreign" / "other.npz", tensors, SETTINGS)
     refused(tmp_path / "foreign", "several models")
+
+
+@pytest.fixture(scope="module")
+def foreign(tmp_path_factory) -> Path:
+    folder = tmp_path_factory.mktemp("marian") / "foreign"
+    save(folder, SSRU)
+    config = {"models": ["model.enpt.bin"], "vocabs": ["vocab.enpt.spm"] * 2, "beam-size": 3}
+    (folder / "config.yml").write_text(yaml.safe_dump(config))
+    return folder
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    name=st.sampled_from(["model.enpt.bin", "vocab.enpt.spm", "config.yml"]),
+    changes=st.lists(st.tuples(st.floats(0, 1, exclude_max=True), st.integers(0, 255)), min_size=1, max_size=6),
+)
+def test_changed_bytes_never_crash_an_import(foreign, tmp_path_factory, name, changes):
+    changed = tmp_path_factory.mktemp("changed") / "foreign"
+    shutil.copytree(foreign, changed)
+    data = bytearray((changed / name).read_bytes())
+    for where, value in changes:
+        data[int(where * len(data))] = value
+    (changed / name).write_bytes(data)
+    message = str(changed)
+    try:
+        tensors = read_model(changed).tensors
+        for parameter in ("decoder.0.attention.forget.weight", "encoder.1.feed_forward.outer.bias", "output.bias"):
+            assert sum(len(block) for block in tensors[parameter].blocks())
+    except DataError as error:
+        message = str(error)
+    assert "\n" not in message
+    assert str(changed) in message
