@@ -48,6 +48,7 @@ maximum_signature_line_length = 100
 PARTS = {
     "Guide": ["docs/guide/index", "docs/guide/[0-9]*"],
     "안내서": ["README.ko", f"{KOREAN}/index", f"{KOREAN}/[0-9]*"],
+    "How-to": ["docs/howto/*"],
     "Recipes": ["recipes/*/README"],
     "Reference": [f"{REFERENCE}/index"],
     "Project": [

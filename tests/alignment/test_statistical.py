@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from softgaze.alignment import statistical
-from softgaze.alignment.hmm import JUMPS, hmm_posteriors
+from softgaze.alignment.hmm import JUMPS, JumpCounts, hmm_posteriors, jump_index
 from softgaze.alignment.statistical import StatisticalAligner, train_aligner
 from softgaze.alignment.words import split_words
 from softgaze.errors import DataError, UsageError
@@ -94,29 +94,44 @@ def test_both_directions_are_one_model(planted, aligner):
 
 
 def test_posteriors_are_those_of_all_paths():
+    """Enumerate every path from before the first position to behind the last; without a link, the position stays."""
     dice = np.random.default_rng(0)
-    lifts = dice.uniform(0.1, 5, (1, 3, 2)).astype(np.float32)
+    steps, size = 3, 2
+    lifts = dice.uniform(0.1, 5, (1, steps, size)).astype(np.float32)
     jumps = dice.uniform(0.1, 1, JUMPS)
-    found = hmm_posteriors(lifts, jumps)[0]
-    expected = np.zeros((3, 2))
-    total = 0.0
-    transition = jumps[np.clip(np.arange(2)[None] - np.arange(2)[:, None], -8, 8) + 8]
-    transition /= transition.sum(1, keepdims=True)
-    for path in np.ndindex(*[4] * 3):  # a position, with or without a link
-        weight, before = 0.5, None
+
+    def weight(jump):
+        return jumps[jump + JUMPS // 2]
+
+    def share(before, after):
+        return weight(after - before) / sum(weight(position - before) for position in range(size))
+
+    expected, total = np.zeros((steps, size)), 0.0
+    for path in np.ndindex(*[2 * size] * steps):
+        probability, before = 1.0, None
         for step, state in enumerate(path):
-            position, linked = state % 2, state < 2
-            if before is not None and linked:
-                weight *= transition[before, position]
-            elif before is not None:
-                weight *= position == before
-            weight *= 0.8 * lifts[0, step, position] if linked else 0.2
+            position, linked = state % size, state < size
+            if before is None:
+                probability *= share(-1, position)
+            else:
+                probability *= share(before, position) if linked else position == before
+            probability *= 0.8 * lifts[0, step, position] if linked else 0.2
             before = position
-        total += weight
+        probability *= weight(size - before)
+        total += probability
         for step, state in enumerate(path):
-            if state < 2:
-                expected[step, state] += weight
-    np.testing.assert_allclose(found, expected / total, rtol=1e-4)
+            if state < size:
+                expected[step, state] += probability
+    np.testing.assert_allclose(hmm_posteriors(lifts, jumps)[0], expected / total, rtol=1e-4)
+
+
+def test_a_jump_weighs_what_a_position_at_its_distance_is_worth():
+    """If all positions are equally likely, so are all distances, though a sentence has fewer distant positions."""
+    counts, size = JumpCounts(), 9
+    counts.add(jump_index(size)[1:, :-1], np.full((size, size), 1000 / size, np.float32))
+    weights = counts.weights()[counts.possible > 0]
+    assert len(weights) == 2 * size - 1
+    assert weights.max() / weights.min() < 1.01
 
 
 def test_a_file_gives_the_same_links_and_bytes(tmp_path, planted, aligner):

@@ -3,19 +3,45 @@
 Both directions are trained to agree (Liang 2006): the expected links are the product of their posteriors.
 """
 
+from dataclasses import dataclass, field
+
 import numpy as np
 
-from softgaze.alignment.cooccurrence import Floats, Values, sum_by_id
+from softgaze.alignment.cooccurrence import Floats, Ids, Values, sum_by_id
 
-MAX_JUMP = 8  # longer jumps count as this
+MAX_JUMP = 15  # longer jumps count as this
 JUMPS = 2 * MAX_JUMP + 1
 UNALIGNED = 0.2  # prior probability that a part has no link
 
 
-def jump_index(size: int) -> np.ndarray:
-    """Return (previous position, position) -> index of the jump between them."""
-    positions = np.arange(size)
-    index: np.ndarray = np.clip(positions[None, :] - positions[:, None], -MAX_JUMP, MAX_JUMP) + MAX_JUMP
+@dataclass
+class JumpCounts:
+    """Expected jumps by distance, and how many positions at that distance there were to jump to.
+
+    Their ratio is the weight of a position, which is the same in short and in long sentences. Sentences of six words
+    have few long jumps because they have few distant positions.
+    """
+
+    made: Floats = field(default_factory=lambda: np.zeros(JUMPS))
+    possible: Floats = field(default_factory=lambda: np.zeros(JUMPS))
+
+    def add(self, index: Ids, jumps: Values) -> None:
+        """Add expected jumps (previous position, position)."""
+        self.made += sum_by_id(index.ravel(), jumps.ravel(), JUMPS)
+        leaving = np.broadcast_to(jumps.sum(1, keepdims=True), jumps.shape)
+        self.possible += sum_by_id(index.ravel(), leaving.ravel(), JUMPS)
+
+    def weights(self) -> Floats:
+        """Return the weight of a position by its distance, none of them 0."""
+        weights: Floats = (self.made + 1e-3) / (self.possible + 1.0)
+        weights /= weights.sum()
+        return weights
+
+
+def jump_index(size: int) -> Ids:
+    """Return (previous, position) -> index of the jump; the first row is the start, the last column the end."""
+    previous, positions = np.arange(-1, size), np.arange(size + 1)
+    index: Ids = np.clip(positions[None, :] - previous[:, None], -MAX_JUMP, MAX_JUMP) + MAX_JUMP
     return index
 
 
@@ -26,18 +52,21 @@ def ibm1_posteriors(lifts: Values) -> Values:
     return posteriors
 
 
-def hmm_posteriors(lifts: Values, jumps: Floats, jump_counts: Floats | None = None) -> Values:
-    """Return link posteriors (B, T, S) by forward–backward; add the expected jumps to `jump_counts`.
+def hmm_posteriors(lifts: Values, jumps: Floats, counts: JumpCounts | None = None) -> Values:
+    """Return link posteriors (B, T, S) by forward–backward; add the expected jumps to `counts`.
 
-    An unaligned part keeps the position, so a state is a position with or without a link.
+    The path starts before the first position and ends behind the last. An unaligned part keeps the position, so a state
+    is a position with or without a link.
     """
     batch, length, size = lifts.shape
     index = jump_index(size)
-    transition = jumps[index]
-    transition = (transition / transition.sum(1, keepdims=True)).astype(np.float32)  # (S, S)
+    weights = jumps[index]
+    inner = weights[1:, :-1]
+    transition = (inner / inner.sum(1, keepdims=True)).astype(np.float32)  # (S, S)
+    first, last = (edge / edge.sum() for edge in (weights[0, :-1], weights[1:, -1]))
     linked, kept = np.float32(1 - UNALIGNED), np.float32(UNALIGNED)
     forward = np.empty((length, 2, batch, size), np.float32)  # with a link, without
-    state = np.full((batch, size), 1 / size, np.float32)
+    state = np.broadcast_to(first.astype(np.float32), (batch, size))
     for step in range(length):
         moved = state @ transition if step else state
         np.multiply(moved * linked, lifts[:, step], out=forward[step, 0])
@@ -45,22 +74,16 @@ def hmm_posteriors(lifts: Values, jumps: Floats, jump_counts: Floats | None = No
         forward[step] /= forward[step].sum((0, 2))[:, None]
         state = forward[step].sum(0)
     posteriors = np.empty_like(lifts)
-    backward = np.ones((batch, size), np.float32)
+    backward = np.broadcast_to(last.astype(np.float32), (batch, size))
     for step in range(length - 1, -1, -1):
-        weights = forward[step] * backward
-        posteriors[:, step] = weights[0] / weights.sum((0, 2))[:, None]
+        joint = forward[step] * backward
+        posteriors[:, step] = joint[0] / joint.sum((0, 2))[:, None]
         if step:
             before = forward[step - 1].sum(0)
             emitted = lifts[:, step] * backward * linked  # (B, S)
             earlier = emitted @ transition.T + kept * backward
-            if jump_counts is not None:
+            if counts is not None:
                 normalised = before / (before * earlier).sum(1, keepdims=True)
-                jump_counts += sum_by_id(index.ravel(), (transition * (normalised.T @ emitted)).ravel(), JUMPS)
+                counts.add(index[1:, :-1], transition * (normalised.T @ emitted))
             backward = earlier / earlier.max(1, keepdims=True)
     return posteriors
-
-
-def smoothed_jumps(counts: Floats) -> Floats:
-    """Return the probabilities of jumps, none of them 0."""
-    smoothed: Floats = counts / max(counts.sum(), 1e-9) + 1e-3
-    return smoothed

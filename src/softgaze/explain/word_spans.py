@@ -19,6 +19,7 @@ from softgaze.data.tokenizer import normalise
 WORD_START = "▁"
 EDGE_PUNCTUATION = "“”‘’«»„¿¡。，！？、" + punctuation  # ignored around a word that a user names
 BOS_MARK, EOS_MARK = "⇥", "⏎"  # how BOS and EOS are shown
+FIRST_UNSPACED = min(low for low, _ in UNSPACED_RANGES)
 NO_WORD = -1  # in `word_of`: BOS or EOS
 ATTACHED = -2  # in `core_of`: punctuation attached to a word
 
@@ -245,6 +246,8 @@ def is_punctuation(token: str) -> bool:
 def is_unspaced_text(tokens: Sequence[str]) -> bool:
     """Whether most letters are of a script without spaces and the text has none; segmented Chinese has words."""
     text = "".join(tokens)
+    if ord(max(text, default="a")) < FIRST_UNSPACED:
+        return False
     letters = [ord(character) for character in text if character.isalpha()]
     unspaced = sum(any(low <= code <= high for low, high in UNSPACED_RANGES) for code in letters)
     return 2 * unspaced > len(letters) and (len(tokens) == 1 or len(text) > LONG_WORD * len(tokens))
