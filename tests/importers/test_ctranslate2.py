@@ -128,6 +128,17 @@ def test_models_that_start_from_a_zero_vector(tmp_path, changes):
     assert compare(folder, tmp_path / "bundle", ["abc bcd.", "cdefg abcdefg cd"]) < 2e-5
 
 
+def test_long_texts_without_eos_are_explained_part_by_part(tmp_path):
+    folder = write_directory(tmp_path / "foreign")
+    import_model(folder, tmp_path / "bundle")
+    translation = load(tmp_path / "bundle").translate(" ".join(SENTENCES * 8), beam_size=1, max_length=5)
+    words = len(translation.source.split())
+    assert len(translation.parts) > 1
+    assert translation.attention.recording.source.tokens == translation.source_tokens
+    assert translation.occlusion.shape[1] == words
+    assert translation.what_if(mask=words - 1).score != translation.score
+
+
 def test_positions_that_the_file_leaves_out(tmp_path):
     """OpenNMT-tf: CTranslate2 then computes them."""
     folder = write_directory(tmp_path / "foreign", tie="none")  # so that only the positions are aliases

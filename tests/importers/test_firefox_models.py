@@ -124,6 +124,8 @@ def test_both_directions_together_align_well(translators):
 def test_attention_and_interventions_work(translators):
     translation = translators["enpt"].translate(ENGLISH[0])
     attention = translation.attention
+    assert (attention.view.layer, attention.view.head) == (1, 0)
+    assert "not measured" in attention.description
     assert set(attention.recording.kinds) == {"cross", "encoder"}  # a recurrence attends to nothing
     changed = translation.what_if(mask="red")
     assert "vermelh" in translation.text

@@ -264,3 +264,13 @@ def test_changed_bytes_never_crash_an_import(foreign, tmp_path_factory, name, ch
         message = str(error)
     assert "\n" not in message
     assert str(changed) in message
+
+
+def test_the_alignment_head_is_shown_until_a_map_is_measured(foreign, tmp_path):
+    import_model(foreign, tmp_path / "bundle")
+    translator = load(tmp_path / "bundle")
+    attention = translator.score("abc bcd.", "cdefg abcdefg").attention
+    assert (attention.view.layer, attention.view.head) == (1, 0)
+    assert "not measured" in attention.description
+    measured = translator.with_selected_map([("abc bcd. cd", "cdefg abcdefg cd")]).selected_map
+    assert measured.sentences == 1

@@ -16,6 +16,7 @@ from softgaze.data.images import Photo
 from softgaze.errors import did_you_mean
 from softgaze.explain.alignment import Alignment
 from softgaze.explain.recording import (
+    BY_TOOLKIT,
     KINDS,
     Array,
     AttentionStack,
@@ -448,8 +449,17 @@ def sharpest_layer(recording: Recording) -> View:
     return min(views, key=lambda view: float(Attention(recording, view).entropy().mean()))
 
 
-def default_attention(recording: Recording, selected_map: SelectedMap | None) -> Attention | None:
-    """Return the map to show first: the selected one, else the sharpest layer; None without cross-attention."""
+def default_attention(
+    recording: Recording, selected_map: SelectedMap | None, alignment_head: tuple[int, int] | None = None
+) -> Attention | None:
+    """Return the map to show first: the selected one, else that of the alignment head, else the sharpest layer.
+
+    None without cross-attention.
+    """
     if "cross" not in recording.kinds:
         return None
+    if selected_map is None and alignment_head is not None:
+        layers, heads = recording.size("cross")
+        if alignment_head[0] < layers and alignment_head[1] < heads:  # an engine may record fewer
+            selected_map = SelectedMap(View(layer=alignment_head[0], head=alignment_head[1]), 0.0, BY_TOOLKIT, 0)
     return Attention(recording, selected_map.view if selected_map else sharpest_layer(recording), selected_map)

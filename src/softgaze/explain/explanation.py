@@ -199,7 +199,7 @@ def attention_maps(translator: Translator, translations: Sequence[Translation]) 
     return [
         replace(original, recording=recording)
         if original and "cross" in recording.kinds
-        else default_attention(recording, translator.selected_map)
+        else default_attention(recording, translator.selected_map, translator.bundle.alignment_head)
         for original, recording in zip(originals, recordings, strict=True)
     ]
 

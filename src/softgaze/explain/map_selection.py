@@ -72,7 +72,8 @@ class AttentionReader:
 
     def attention(self, pairs: SentencePairs) -> list[Attention | None]:
         """Return the selected map of each pair; None if a side is empty or the model has no cross-attention."""
-        return [default_attention(recording, self.selected_map) for recording in self.recordings(pairs)]
+        recordings = self.recordings(pairs)
+        return [default_attention(recording, self.selected_map, self.alignment_head) for recording in recordings]
 
 
 # --- selection --------------------------------------------------------------------------------------------------

@@ -49,7 +49,7 @@ class _OcclusionPlan:
         source, target = pair.texts(tokenizers)
         eos_row = len(target.words)  # shared by the EOS of all parts
         self.shape = eos_row + 1, len(source.words)
-        self.source_words = list(source.split_parts(source.core_of))
+        self.source_words = list(source.split_parts(source.core_of, [len(part.source) for part in pair.parts]))
         self.target_words = [[*words, eos_row] for words in target.split_parts(target.core_of)]
 
     def variants(self) -> Iterator[IdPair]:

@@ -29,6 +29,7 @@ KINDS = {
 ROWS = {"predicting": "used to predict its word", "reading": "after reading its word"}
 MEASURES = {"weights": "weights", "norms": "weights × value norms", "rollout": "attention rollout through all layers"}
 UNITS = {"words": "words with their punctuation", "subwords": "subwords"}
+BY_TOOLKIT = "the head that its toolkit trains on alignments"  # of an imported model, before any measurement
 LINKED = "words without attached punctuation"  # the unit of alignments in every view
 
 
@@ -90,6 +91,8 @@ class SelectedMap:
 
     def describe(self) -> str:
         """Describe the selection for a caption."""
+        if not self.sentences:
+            return f"selected as {self.by}; not measured"
         return f"selected by {self.by}: {self.score:.2f} on {self.sentences} sentences"
 
     def to_dict(self) -> dict[str, Any]:

@@ -170,7 +170,8 @@ def is_spaced(text: TokenizedText) -> bool:
 def _words_of_parts(recording: Recording) -> tuple[list[list[int]], list[list[int]]]:
     """Return the word index of each token, part by part, of source and target."""
     source, target = recording.source, recording.target
-    return list(source.split_parts(source.word_of)), list(target.split_parts(target.word_of))
+    sizes = [part.cross.weights.shape[-1] for part in recording.parts if part.cross is not None]
+    return list(source.split_parts(source.word_of, sizes)), list(target.split_parts(target.word_of))
 
 
 def _parse_heads(recording: Recording, argument: str, names: Sequence[HeadName]) -> tuple[HeadSelector, ...]:

@@ -7,7 +7,7 @@ spaces has no such words: there each token is a word.
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, count
+from itertools import accumulate, count, islice
 from math import prod
 from string import punctuation
 from typing import NamedTuple
@@ -108,11 +108,15 @@ class TokenizedText:
                 labels.append(Label(self.tokens[position], None, (position,)))
         return labels + words[done:]
 
-    def split_parts(self, word_of: Sequence[int]) -> Iterator[list[int]]:
+    def split_parts(self, word_of: Sequence[int], sizes: Sequence[int] = ()) -> Iterator[list[int]]:
         """Yield `word_of`, or `core_of`, of each part without its EOS; NO_WORD for language tokens before the text.
 
-        Parts end at EOS, with the language tokens after it, or at the end of a text without EOS.
+        Parts end at EOS, with the language tokens after it. Those of a text without EOS have `sizes` tokens each.
         """
+        if EOS_MARK not in self.tokens and sum(sizes) == len(self.tokens):
+            rest = iter(word_of)
+            yield from (list(islice(rest, size)) for size in sizes)
+            return
         part: list[int] = []
         tags_first = bool(self.tokens) and self.tokens[0] != EOS_MARK and word_of[0] == NO_WORD
         for token, word in zip(self.tokens, word_of, strict=True):
