@@ -33,6 +33,8 @@ from softgaze.explain.map_selection import (
     word_maps,
 )
 from softgaze.explain.occlusion import occlusion_scores
+from softgaze.explain.recording import AttentionStack, PartAttention, Recording
+from softgaze.explain.word_spans import EOS_MARK, TokenizedText
 from softgaze.models import build_model
 
 TOKENIZERS = Tokenizers(tokenizer(), tokenizer())
@@ -73,6 +75,26 @@ def test_an_alignment_head_is_preferred_to_its_equals():
 def test_an_alignment_head_that_learned_none_is_not_selected():
     selected = select_by_occlusion(replace(planted(faithful=(0, 1)), alignment_head=(1, 0)), [PAIR])
     assert (selected.view.layer, selected.view.head, selected.by) == (0, 1, BY_OCCLUSION)
+
+
+def test_tags_eos_and_punctuation_that_take_most_of_the_attention_get_no_link():
+    """NLLB: most of the attention is on a language token, EOS and a full stop; the rest is an alignment."""
+    source = TokenizedText.of("red cat .", [["▁red", "▁cat", "▁."]], ["eng_Latn"])
+    target = TokenizedText.of("rote Katze.", [["▁rote", "▁Katze", "."]])
+    weights = np.array(
+        [
+            [0.50, 0.08, 0.01, 0.01, 0.40],
+            [0.40, 0.01, 0.08, 0.01, 0.50],
+            [0.05, 0.00, 0.00, 0.90, 0.05],  # the full stop attached to "Katze"
+            [0.50, 0.00, 0.00, 0.00, 0.50],
+        ],
+        np.float32,
+    )[None, None]
+    part = PartAttention(AttentionStack(weights, np.ones((1, 1, 5), np.float32)))
+    attention = Attention(Recording(source, target, (part,)), View(layer=0))
+    assert attention.alignment().links == {(0, 0), (1, 1)}
+    assert [label.text for label in source.token_labels() if label.word is None] == ["eng_Latn", EOS_MARK]
+    assert attention.sink > 0.8
 
 
 def test_all_layers_heads_means_meanings_and_measures_are_candidates():
