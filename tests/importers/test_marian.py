@@ -1,5 +1,6 @@
 """Imported Marian models equal a NumPy implementation of Marian; bad files give errors of one line."""
 
+import gzip
 import shutil
 from pathlib import Path
 from typing import Any
@@ -223,6 +224,15 @@ def test_tables_that_are_none(tmp_path, text):
     for side in ("source", "target"):
         (tmp_path / "foreign" / f"{side}.spm").write_bytes(marian_spm())
     refused(tmp_path / "foreign", "vocab.yml")
+
+
+def test_compressed_weights_are_rejected_with_the_way_to_unpack_them(tmp_path):
+    save(tmp_path / "foreign")
+    weights = tmp_path / "foreign" / "model.enpt.bin"
+    (tmp_path / "foreign" / "model.enpt.bin.gz").write_bytes(gzip.compress(weights.read_bytes()))
+    weights.unlink()
+    refused(tmp_path / "foreign", "model.enpt.bin.gz", "gunzip")
+    refused(tmp_path / "foreign" / "model.enpt.bin.gz", "gunzip")
 
 
 def test_too_many_pieces_and_several_models(tmp_path):

@@ -26,7 +26,7 @@ from softgaze.importers.base import (
     read_sentencepiece,
 )
 from softgaze.importers.binary_files import MarianBinary, MarianNpz, open_marian
-from softgaze.importers.recognise import marian_files
+from softgaze.importers.recognise import compressed_files, marian_files
 
 MAX_POSITIONS = 1024  # rows of the position table; Marian computes any position
 MAX_LAYERS, MAX_SIZE = 1000, 1 << 24
@@ -54,6 +54,9 @@ PAIR = re.compile(r"(?:^|-)([a-z]{2,3})-([a-z]{2,3})$")  # in names of directori
 def read_model(path: Path) -> ImportedModel:
     """Open a weights file, or the directory of one; tensors are read later."""
     files = marian_files(path)
+    if not files:
+        [compressed, *_] = compressed_files(path)
+        raise DataError(f"{compressed}: is compressed; run gunzip on it and on the vocabularies, and import the result")
     if len(files) != 1:
         names = ", ".join(file.name for file in files)
         raise DataError(f"{path}: contains several models ({names}); name the file of one")

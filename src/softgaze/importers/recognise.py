@@ -25,8 +25,8 @@ def ctranslate2_folder(path: Path) -> Path:
 
 
 def is_marian(path: Path) -> bool:
-    """Whether a file, or a file of a directory, holds Marian weights."""
-    return bool(marian_files(path))
+    """Whether a file, or a file of a directory, holds Marian weights, as they are or compressed."""
+    return bool(marian_files(path) or compressed_files(path))
 
 
 def marian_files(path: Path) -> list[Path]:
@@ -35,6 +35,12 @@ def marian_files(path: Path) -> list[Path]:
         return [path] if path.suffix in (".npz", ".bin") else []
     files = [file for suffix in ("*.npz", "*.bin") for file in sorted(path.glob(suffix))]
     return [file for file in files if not file.name.startswith("lex") and starts_as_marian(file)]
+
+
+def compressed_files(path: Path) -> list[Path]:
+    """Return the compressed weights in a directory, as Firefox models are published, or the named file."""
+    files = [path] if path.is_file() else sorted(path.glob("*.bin.gz"))
+    return [file for file in files if file.name.endswith(".bin.gz") and not file.name.startswith("lex")]
 
 
 def starts_as_marian(path: Path) -> bool:
