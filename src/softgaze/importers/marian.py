@@ -54,9 +54,12 @@ PAIR = re.compile(r"(?:^|-)([a-z]{2,3})-([a-z]{2,3})$")  # in names of directori
 def read_model(path: Path) -> ImportedModel:
     """Open a weights file, or the directory of one; tensors are read later."""
     files = marian_files(path)
+    if not files and (compressed := compressed_files(path)):
+        raise DataError(
+            f"{compressed[0]}: is compressed; run gunzip on it and on the vocabularies, and import the result"
+        )
     if not files:
-        [compressed, *_] = compressed_files(path)
-        raise DataError(f"{compressed}: is compressed; run gunzip on it and on the vocabularies, and import the result")
+        raise DataError(f"{path}: contains no Marian weights")
     if len(files) != 1:
         names = ", ".join(file.name for file in files)
         raise DataError(f"{path}: contains several models ({names}); name the file of one")
