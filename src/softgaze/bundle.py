@@ -19,7 +19,7 @@ from softgaze import __version__
 from softgaze.atomic_io import TEMPORARY, fingerprint, rename, sha256_of, write_bytes, write_text
 from softgaze.data.language_id import LanguageDetector
 from softgaze.data.processors import FileProcessor, Processor, load_processor
-from softgaze.data.tokenizer import ImportedTokenizer, LanguageTokens, Tokenizer
+from softgaze.data.tokenizer import Frame, ImportedTokenizer, LanguageTokens, Tokenizer
 from softgaze.errors import DataError, SoftgazeError, UsageError
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ HELD_OUT = PurePosixPath("encoded/dev.json")  # held-out pairs, in the directory
 
 ATTENTION = "attention"  # key of the selected attention map in the facts
 ALIGNMENT_HEAD = "alignment_head"  # key of the layer and head that were trained on alignments
-SEARCH = "search"  # key of the search options that an imported model sets
+IMPORTED, SEARCH = "imported", "search"  # keys of the origin and the search options of an imported model
 SEARCH_FIELDS = ("beam_size", "length_penalty", "max_length")
 SELF_SHA256 = "sha256"  # key of the manifest's own hash; bundles before 0.2 have none
 MANIFEST_KEYS = {"format", "softgaze", "engine", "files", "facts", SELF_SHA256}
@@ -59,11 +59,16 @@ class Tokenizers:
         return self.source is self.target
 
     @property
+    def frame(self) -> Frame:
+        """The special tokens of both sides; those of a source without languages until they are chosen."""
+        chosen = self.source.frame if isinstance(self.source, ImportedTokenizer) else None
+        return Frame(*(chosen or Frame()[:2]), self.target.start)
+
+    @property
     def extra_tokens(self) -> int:
         """Most positions that language tokens take on one side."""
-        if not isinstance(self.source, ImportedTokenizer) or self.source.frame is None:
-            return 0
-        return max(sum(map(len, self.source.frame)), len(self.target.start)) - 1
+        before, after, start = self.frame
+        return max(len(before) + len(after), len(start)) - 1
 
     def files(self) -> dict[str, bytes]:
         """Return {name: content} of the files in a bundle."""
@@ -226,7 +231,14 @@ class Bundle:
 
     @cached_property
     def tokenizers(self) -> Tokenizers:
-        return Tokenizers.load(self.path)
+        """The tokenizers; of a multilingual model with the languages that its configuration names, if any."""
+        tokenizers, own = Tokenizers.load(self.path), self.description
+        languages = tokenizers.languages
+        if languages is None or own.target_language not in languages.target:
+            return tokenizers
+        if languages.needs("source") and own.source_language not in languages.source:
+            return tokenizers
+        return tokenizers.with_languages(own.source_language, own.target_language)
 
     @property
     def alignment_head(self) -> tuple[int, int] | None:

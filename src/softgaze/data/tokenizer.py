@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import sentencepiece
 
@@ -32,6 +32,14 @@ NUM_THREADS = 4  # not the number of cores: the same text gives the same vocabul
 def normalise(text: str) -> str:
     """Return the text in NFC, so that both encodings of Hangul are equal, with single spaces."""
     return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+class Frame(NamedTuple):
+    """The special tokens around a source, and those a decoder starts from."""
+
+    before: tuple[int, ...] = ()
+    after: tuple[int, ...] = (EOS,)
+    start: tuple[int, ...] = (BOS,)
 
 
 class Tokenizer(Processor):

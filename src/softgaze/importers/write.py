@@ -10,7 +10,7 @@ import yaml
 from torch import Tensor
 
 from softgaze.atomic_io import fingerprint, new_directory
-from softgaze.bundle import ALIGNMENT_HEAD, CONFIG, SEARCH, WEIGHTS, Bundle, Description, all_finite, seal
+from softgaze.bundle import ALIGNMENT_HEAD, CONFIG, IMPORTED, SEARCH, WEIGHTS, Bundle, Description, all_finite, seal
 from softgaze.errors import DataError
 from softgaze.importers.base import ImportedModel
 from softgaze.models import MODELS
@@ -18,7 +18,6 @@ from softgaze.models import MODELS
 ARCH = "transformer"
 STORED = {torch.float32: "F32", torch.float16: "F16", torch.bfloat16: "BF16"}
 ALIGNMENT = 64  # bytes; the weights are mapped into memory, where vector instructions prefer it
-IMPORTED = "imported"  # key in the facts
 
 
 def write_bundle(
@@ -54,6 +53,12 @@ def write_bundle(
 
 def describe(model: ImportedModel, source_lang: str | None, target_lang: str | None) -> Description:
     """Return the configuration; the size is the nearest one, and every option is given."""
+    languages = model.tokenizers.languages
+    if languages is not None:  # a pair that is translated unless another one is chosen
+        source_lang, target_lang = (
+            languages.match(side, code) if code else None
+            for side, code in (("source", source_lang), ("target", target_lang))
+        )
     sizes = MODELS[ARCH].sizes
     size = min(sizes, key=lambda name: abs(sizes[name]["width"] - model.options["width"]))
     return Description(

@@ -1,6 +1,6 @@
 """Cross-entropy with label smoothing (Szegedy 2016) over the tokens that are not padding."""
 
-from typing import Any
+from typing import Any, cast
 
 import torch
 from torch import Tensor
@@ -9,6 +9,7 @@ from softgaze.models.base import AttentionHook, Seq2Seq
 from softgaze.special_tokens import PAD
 from softgaze.training.collate import PaddedBatch
 
+MIN_BIAS = -100.0  # of rows that an imported model never generates: label smoothing adds all logits up
 MAX_LOGITS = 2**23  # in memory at once (32 MB): fewer slow the matrix products down, more only cost memory
 
 
@@ -19,7 +20,11 @@ def summed_loss(
     features = model.decode(model.encode(batch.source), batch.decoder_input, hook)
     real = batch.labels != PAD
     features, labels = features[real], batch.labels[real]  # (N, D), (N,): padding is never projected
-    loss: Tensor = SlicedCrossEntropy.apply(features, model.output.weight, labels, label_smoothing)  # type: ignore[no-untyped-call]
+    weight, bias = model.output.weight, getattr(model.output, "bias", None)
+    if bias is not None:  # x Wᵀ + b = [x 1] [W b]ᵀ
+        features = torch.cat([features, features.new_ones(len(features), 1)], 1)
+        weight = torch.cat([cast(Tensor, weight), bias.clamp(min=MIN_BIAS)[:, None]], 1)
+    loss: Tensor = SlicedCrossEntropy.apply(features, weight, labels, label_smoothing)  # type: ignore[no-untyped-call]
     return loss
 
 

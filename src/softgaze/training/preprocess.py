@@ -59,7 +59,10 @@ class PreprocessedData:
         detector = LanguageDetector.from_json(path.read_text(encoding="utf-8")) if path.exists() else None
         train, dev = Shards(directory / "train"), Shards(directory / "dev")
         aligner = (directory / ALIGNER).read_bytes() if (directory / ALIGNER).exists() else None
-        return cls(Tokenizers.load(directory), train, dev, dev_text, detector, facts, aligner)
+        tokenizers = Tokenizers.load(directory)
+        if tokenizers.languages is not None:
+            tokenizers = tokenizers.with_languages(*facts["languages"])
+        return cls(tokenizers, train, dev, dev_text, detector, facts, aligner)
 
 
 def preprocess(
@@ -85,6 +88,11 @@ def preprocess(
     )
     tokenizers = tokenizers or train_tokenizers(train, settings)
     languages = language_pair(train, settings)
+    if (known := tokenizers.languages) is not None:  # "en" may stand for en_XX
+        languages = (
+            known.match("source", languages[0]) or languages[0],
+            known.match("target", languages[1]) or languages[1],
+        )
     with new_directory(directory) as temporary:
         for name, content in tokenizers.files().items():
             (temporary / name).write_bytes(content)

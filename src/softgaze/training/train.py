@@ -8,7 +8,7 @@ from typing import Any
 import torch
 
 from softgaze.atomic_io import write_text
-from softgaze.bundle import WEIGHTS, Bundle, Description, load_weights
+from softgaze.bundle import ALIGNMENT_HEAD, IMPORTED, SEARCH, WEIGHTS, Bundle, Description, load_weights
 from softgaze.config import Config, ModelSettings, resolve
 from softgaze.data.batching import hash_key
 from softgaze.data.corpus import Corpus
@@ -26,6 +26,7 @@ from softgaze.training.run_directory import RunDirectory
 from softgaze.training.signals import catch_signals
 from softgaze.training.trainer import Trainer
 
+INHERITED = (IMPORTED, SEARCH, ALIGNMENT_HEAD)  # facts that fine-tuning keeps
 MAX_REPORTED = 10  # unreadable files reported one by one
 
 # Panels of the learning curve: title, then name, kind of metrics line, key and colour of each series.
@@ -179,7 +180,8 @@ def make_trainer(
     model = description.build(data.tokenizers)
     if start:
         load_weights(model, start.path / WEIGHTS)
-    return Trainer(run, config, data, model, description, device, callback, distributed)
+    inherited = {key: start.facts[key] for key in INHERITED if key in start.facts} if start else {}
+    return Trainer(run, config, data, model, description, device, callback, distributed, inherited)
 
 
 def run_to_end(trainer: Trainer) -> dict[str, Any]:

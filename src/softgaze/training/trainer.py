@@ -6,11 +6,12 @@ Random numbers of an update are drawn from (seed, n), so a checkpoint stores no 
 import math
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 import torch
@@ -59,7 +60,9 @@ class Trainer:
         device: torch.device,
         callback: Callback,
         distributed: Distributed | None = None,
+        inherited: Mapping[str, Any] = MappingProxyType({}),
     ) -> None:
+        self.inherited = inherited  # facts of the model that training started from
         self.run, self.config, self.data, self.description, self.device = run, config, data, description, device
         self.distributed = distributed or Distributed()
         settings = config.training
@@ -201,7 +204,10 @@ class Trainer:
             rows = rank_shares(lengths, self.distributed.world_size)[self.distributed.rank]
             batch, lengths = Batch(batch.pairs[rows], batch.epoch), lengths[rows]
         parts = self.gradients.split(batch, lengths) if len(lengths) else []
-        return [collate(self.data.train, part, self.device, part_lengths) for part, part_lengths in parts]
+        return [
+            collate(self.data.train, part, self.device, part_lengths, self.data.tokenizers.frame)
+            for part, part_lengths in parts
+        ]
 
     def roll_back(self) -> None:
         """Return to the last checkpoint with a lower learning rate; the second time, fail."""
@@ -348,6 +354,7 @@ class Trainer:
             "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
             "seed": self.config.training.seed,
             **({"guided": self.guided_facts()} if self.guided else {}),
+            **self.inherited,
         }
 
     def guided_facts(self) -> dict[str, Any]:

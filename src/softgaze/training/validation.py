@@ -15,6 +15,7 @@ from softgaze.bundle import Tokenizers
 from softgaze.config import ValidationSettings
 from softgaze.data.batching import Batch, batch_by_length
 from softgaze.data.shards import Shards
+from softgaze.data.tokenizer import Frame
 from softgaze.engines.torch_engine import TorchDecoder
 from softgaze.explain.attention_map import Attention
 from softgaze.explain.map_selection import SentencePairs, sample_pairs
@@ -42,7 +43,7 @@ def validate(
     pairs = data.dev_text[: settings.sentences]
     with evaluating(model):
         outputs = translate_greedy(model, data.tokenizers, [pair.source for pair in pairs], device)
-        loss = dev_loss(model, data.dev, device)
+        loss = dev_loss(model, data.dev, device, data.tokenizers.frame)
     scores = score(outputs, [pair.target for pair in pairs], language=data.facts["languages"][1], ter=False)
     samples = tuple((pair.source, pair.target, output) for pair, output in zip(pairs, outputs, strict=True))
     return {"loss": loss, "bleu": scores.bleu, "chrf": scores.chrf}, samples[: settings.samples]
@@ -60,12 +61,12 @@ def evaluating(model: Seq2Seq) -> Iterator[None]:
 
 
 @torch.no_grad()
-def dev_loss(model: Seq2Seq, shards: Shards, device: torch.device) -> float:
+def dev_loss(model: Seq2Seq, shards: Shards, device: torch.device, frame: Frame = Frame()) -> float:
     """Return the loss per token without label smoothing; its exponential is the perplexity."""
     longest = shards.lengths(np.arange(len(shards))).max(axis=1) + 1
     total, tokens = 0.0, 0
     for pairs in batch_by_length(longest, BATCH_TOKENS):
-        batch = collate(shards, Batch(pairs, 0), device)
+        batch = collate(shards, Batch(pairs, 0), device, frame=frame)
         total += float(summed_loss(model, batch, label_smoothing=0.0))
         tokens += batch.num_tokens
     return total / tokens
