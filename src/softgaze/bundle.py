@@ -455,6 +455,8 @@ def save_bundle(
     }
     if detector is not None:
         contents[DETECTOR] = detector.to_json().encode()
+    if aligner is None and (path / ALIGNER).is_file():
+        aligner = (path / ALIGNER).read_bytes()  # a user added it
     if aligner is not None:
         contents[ALIGNER] = aligner
     files = {
@@ -472,6 +474,15 @@ def seal(path: Path, names: Iterable[str], facts: dict[str, Any], **sections: An
     """Write the manifest of existing files."""
     files = {name: fingerprint(path / name) for name in names}
     write_manifest(path, {"format": FORMAT, "softgaze": __version__, **sections, "files": files, "facts": facts})
+
+
+def add_aligner(path: Path, aligner: bytes) -> None:
+    """Add a statistical word aligner to an existing bundle, or replace it; a killed call leaves a valid bundle."""
+    manifest = valid_manifest(path)
+    manifest["files"][ALIGNER] = {"sha256": hashlib.sha256(aligner).hexdigest(), "bytes": len(aligner)}
+    write_manifest(path, manifest, NEXT_MANIFEST)
+    write_bytes(path / ALIGNER, aligner)
+    rename(path / NEXT_MANIFEST, path / MANIFEST)
 
 
 def add_facts(path: Path, facts: dict[str, Any], section: str = "facts") -> None:

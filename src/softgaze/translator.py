@@ -26,6 +26,7 @@ from softgaze.search import Hypothesis, SearchOptions
 from softgaze.special_tokens import EOS
 
 if TYPE_CHECKING:
+    from softgaze.alignment import StatisticalAligner
     from softgaze.engines.torch_engine import TorchEngine
     from softgaze.explain import Alignment, Attention, SelectedMap
     from softgaze.explain.beam_tree import BeamTrace
@@ -391,9 +392,22 @@ class Translator:
     def align(
         self, sources: Sequence[str], targets: Sequence[str], reverse: "Translator | None" = None, **options: Any
     ) -> "list[Alignment]":
-        """Align the words of sentence pairs; the map is selected on these pairs if the model has none."""
+        """Align the words of sentence pairs, by attention and by the lexicon of the bundle if it has one.
+
+        The map is selected on these pairs if the model has none.
+        """
+        from softgaze.alignment import CombinedAligner
+
         pairs = list(zip(sources, targets, strict=True))
-        return self.aligner(reverse, **options).with_selected_maps(pairs).align(pairs)
+        attention, statistics = self.aligner(reverse, **options).with_selected_maps(pairs), self.statistical_aligner
+        return attention.align(pairs) if statistics is None else CombinedAligner(attention, statistics).align(pairs)
+
+    @cached_property
+    def statistical_aligner(self) -> "StatisticalAligner | None":
+        """The word aligner of the bundle, which needs no attention; None if it has none."""
+        from softgaze.alignment import StatisticalAligner
+
+        return StatisticalAligner.of_bundle(self.bundle)
 
     # --- what explanations use
 

@@ -16,7 +16,8 @@ from softgaze.alignment.combined import part_factors
 from softgaze.alignment.words import split_words
 from softgaze.bundle import ALIGNER, Bundle, seal
 from softgaze.errors import DataError
-from softgaze.explain import Alignment
+from softgaze.explain import Alignment, Attention
+from softgaze.serve.html_translation import AlignedSegment
 from softgaze.translator import load
 
 COUNT = 300
@@ -158,6 +159,38 @@ def test_attention_raises_the_score_of_the_words_it_attends_to(bundle):
     assert one[0, 2] < other[0, 2]
     combined = CombinedAligner(translator.aligner(), statistics)
     assert combined.align([pair, ("", ""), pair])[1:] == [Alignment(), *combined.align([pair])]
+
+
+def test_an_aligner_is_added_to_a_model_and_stays_when_the_model_is_saved_again(directory, tmp_path):
+    path = make_bundle(tmp_path / "model", source_language="en", target_language="xx")
+    result = run(directory, "align", "a.en", "a.xx", "--save", path, "-o", "links")
+    assert result.returncode == 0, result.stderr
+    lexicon = run(directory, "align", path, "a.en", "a.xx", "--by", "lexicon")
+    assert lexicon.stdout == (directory / "links").read_text()
+    make_bundle(path, source_language="en", target_language="xx")
+    assert StatisticalAligner.of_bundle(Bundle.open(path)) is not None
+    check_error(run(directory, "align", "a.en", "a.xx", "--save", tmp_path), 3, "not a model")
+
+
+def test_the_library_uses_the_lexicon_of_a_bundle(directory, bundle):
+    translator = load(bundle)
+    sources, targets = ((directory / name).read_text().splitlines()[:40] for name in ("a.en", "a.xx"))
+    combined = CombinedAligner(
+        translator.aligner().with_selected_maps(list(zip(sources, targets, strict=True))),
+        StatisticalAligner.of_bundle(translator.bundle),
+    )
+    assert translator.align(sources, targets) == combined.align(list(zip(sources, targets, strict=True)))
+
+
+def test_tags_follow_the_lexicon_where_attention_says_nothing(bundle):
+    statistics = load(bundle).statistical_aligner
+    source, target = "old dog cat runs", "dlo tac god snur"
+    flat = Attention.of(source.split(), target.split(), np.full((4, 4), 0.25))
+    known = ("dog", "god"), ("cat", "tac")
+    by_attention, both = (AlignedSegment.of(source, target, flat, each).links for each in (None, statistics))
+    expected = {(source.split().index(one), target.split().index(other)) for one, other in known}
+    assert expected <= both
+    assert not expected <= by_attention
 
 
 def test_a_bundle_without_a_lexicon_says_so(directory, tmp_path):

@@ -14,6 +14,7 @@ from softgaze.alignment.cooccurrence import Values
 from softgaze.alignment.statistical import THRESHOLD, StatisticalAligner, links_above
 from softgaze.alignment.words import WordParts, split_words
 from softgaze.explain.alignment import Alignment
+from softgaze.explain.attention_map import Attention
 from softgaze.explain.map_selection import Aligner
 from softgaze.explain.recording import Matrix
 
@@ -58,6 +59,16 @@ class CombinedAligner:
             for one in self.attention.reverse.attention(inverted)
         ]
         return list(zip(forward, reverse, strict=True))
+
+
+def combined_alignment(attention: Attention, statistics: StatisticalAligner) -> Alignment:
+    """Return the links of one attention map and the statistics, between the words of the map."""
+    source, target = (" ".join(text.words) for text in (attention.recording.source, attention.recording.target))
+    parts, weights = (split_words(source), split_words(target)), attention.word_weights()
+    if not has_words(parts, (weights, weights)):
+        return attention.alignment()
+    [scores] = statistics.scores([(source, target)], [part_factors(*parts, (weights, weights))])
+    return links_above(scores, statistics.threshold)
 
 
 def has_words(pair: tuple[WordParts, WordParts], maps: tuple[Matrix, Matrix]) -> bool:

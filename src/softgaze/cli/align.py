@@ -43,7 +43,9 @@ def align(
         list[Path] | None,
         option("Learn from this parallel text, too. Repeatable.", "--train", metavar="SRC TGT"),
     ] = None,
-    save: Annotated[Path | None, option("Write the learned aligner to this file.", metavar="FILE")] = None,
+    save: Annotated[
+        Path | None, option("Write the learned aligner to this file, or into this model directory.", metavar="FILE")
+    ] = None,
     by: Annotated[
         opt.AlignBy | None,
         choice("Evidence of a MODEL with a lexicon.", "--by", default="both"),
@@ -86,6 +88,7 @@ def align(
     translation, and from its lexicon. With --gold, prints the alignment error
     rate (AER) to stderr, or to stdout with --output.
     """
+    from softgaze.bundle import Bundle, add_aligner
     from softgaze.data.corpus import count_lines, read_pairs
 
     model, source, target = split_files(files)
@@ -98,6 +101,8 @@ def align(
         raise UsageError(f"{'--method' if method else '--save-maps'} needs two models; give the other with --reverse")
     if threshold is not None and not 0 < threshold <= 1:
         raise UsageError(f"--threshold must be above 0 and at most 1, got {threshold}")
+    if save is not None and save.is_dir():
+        Bundle.open(save)  # a directory that is no model is reported before anything is learned
     is_empty = all(path.is_file() and not path.stat().st_size for path in (source, target))
     total = count_lines(source) if source.is_file() and not is_empty else None  # a pipe can be read only once
     gold_alignments = opt.read_gold(gold, gold_base, source, total)
@@ -106,7 +111,9 @@ def align(
     aligner: AnyAligner
     if model is None:
         aligner = learn_aligner([*opt.file_pairs("--train", train_files), (source, target)])
-        if save is not None:
+        if save is not None and save.is_dir():
+            add_aligner(save, aligner.to_bytes())
+        elif save is not None:
             aligner.save(save)
     else:
         aligner = load_aligner(model, reverse, by, method, device, opt.LanguagePair(source_lang, target_lang))
@@ -208,7 +215,7 @@ def load_aligner(
             raise UsageError(
                 f"--reverse must translate {target} → {source}; this model translates {' → '.join(actual)}"
             )
-    statistics = StatisticalAligner.of_bundle(forward.bundle)
+    statistics = forward.statistical_aligner
     if statistics is None and by not in (None, "attention"):
         raise UsageError(f"{model}: has no lexicon, so --by {by} is not possible")
     if statistics is not None and by == "lexicon":

@@ -1,7 +1,8 @@
 """Translate HTML: every tag is kept and closed in order, and text is escaped.
 
 Block tags split the text into segments that are translated one by one. Inline tags move with their words along the
-attention-based alignment. A model without attention translates the text between any two tags.
+alignment by attention, and by the statistical aligner of the bundle if it has one. A model without attention
+translates the text between any two tags.
 """
 
 import html
@@ -10,6 +11,7 @@ from dataclasses import dataclass, field
 from html.parser import HTMLParser
 from typing import TYPE_CHECKING, NamedTuple
 
+from softgaze.alignment import combined_alignment
 from softgaze.search.options import SearchOptions
 from softgaze.serve.explain_jobs import MAX_EXPLAINED_CHARACTERS
 from softgaze.serve.model_registry import ServedModel
@@ -17,6 +19,7 @@ from softgaze.serve.translate_jobs import restore_whitespace
 from softgaze.translator import Translation
 
 if TYPE_CHECKING:
+    from softgaze.alignment import StatisticalAligner
     from softgaze.explain import Attention
 
 
@@ -238,13 +241,19 @@ class AlignedSegment:
     links: frozenset[tuple[int, int]]  # (source word, target word)
 
     @classmethod
-    def of(cls, source: str, target: str, attention: "Attention | None") -> "AlignedSegment":
-        """Align a text; without words, if there is no attention or a poor model's words are not in the texts."""
+    def of(
+        cls, source: str, target: str, attention: "Attention | None", statistics: "StatisticalAligner | None" = None
+    ) -> "AlignedSegment":
+        """Align a text by attention, and by the `statistics` of the bundle if it has some.
+
+        Without words, if there is no attention or a poor model's words are not in the texts.
+        """
         if attention is not None:
             source_spans = find_words(source, attention.recording.source.words)
             target_spans = find_words(target, attention.recording.target.words)
             if source_spans is not None and target_spans is not None:
-                return cls(source, target, source_spans, target_spans, attention.alignment().links)
+                alignment = combined_alignment(attention, statistics) if statistics else attention.alignment()
+                return cls(source, target, source_spans, target_spans, alignment.links)
         return cls(source, target, [], [], frozenset())
 
     def aligned(self, words: Sequence[int]) -> list[int]:
@@ -418,6 +427,7 @@ class TranslateHtmlJob:
                     segment.text,
                     restore_whitespace(segment.text, hypothesis.text),
                     next(recorded) if segment.elements else None,
+                    self.model.translator.statistical_aligner,
                 )
                 for hypothesis in hypotheses
             ]
