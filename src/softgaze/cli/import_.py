@@ -33,7 +33,8 @@ def import_(
     softgaze translate en-de "A dog runs."
 
     Reads Hugging Face directories of OPUS-MT (Marian), M2M100, NLLB-200 and
-    mBART. Every command works on the result. The import compares itself
+    mBART, Marian .npz and Firefox .bin files, Argos packages and CTranslate2
+    directories. Every command works on the result. The import compares itself
     with the original: logits if its library is installed, else tensors.
     Nothing in the files is executed.
     """
