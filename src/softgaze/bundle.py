@@ -315,12 +315,12 @@ class Bundle:
 
 def valid_manifest(path: Path) -> dict[str, Any]:
     """Return the manifest whose files are unchanged: the current one, or the next one if a save was killed."""
-    manifest = _read_manifest(path, MANIFEST)
+    manifest = read_manifest(path, MANIFEST)
     try:
         _check_files(path, manifest["files"])
     except DataError as error:
         try:
-            manifest = _read_manifest(path, NEXT_MANIFEST)
+            manifest = read_manifest(path, NEXT_MANIFEST)
             _check_files(path, manifest["files"])
         except DataError:
             raise error from None
@@ -343,10 +343,11 @@ def read_search_defaults(path: Path) -> dict[str, Any]:
 
 def is_exported(path: Path) -> bool:
     """Whether a directory holds a model that was exported to another engine."""
-    return (path / MANIFEST).is_file() and "engine" in _read_manifest(path, MANIFEST)
+    return (path / MANIFEST).is_file() and "engine" in read_manifest(path, MANIFEST)
 
 
-def _read_manifest(path: Path, name: str) -> dict[str, Any]:
+def read_manifest(path: Path, name: str = MANIFEST) -> dict[str, Any]:
+    """Return a manifest that is undamaged and of this format; its files are not checked."""
     if not path.is_dir():
         raise DataError(f"{path}: no such model directory")
     try:
@@ -394,10 +395,7 @@ def _manifest_sha256(manifest: dict[str, Any]) -> str:
 
 def _check_files(path: Path, files: dict[str, Any]) -> None:
     """Check that every listed file is unchanged, every required file is listed, and no unlisted file would be used."""
-    for name in files:
-        _check_name(path, name)
-    for name, entry in files.items():
-        check_file(path / name, entry)
+    check_listed_files(path, files)
     vocabulary = [JOINT] if JOINT in files else [PROCESSOR if PROCESSOR in files else SOURCE, TARGET]
     for name in (CONFIG, *vocabulary):
         if name not in files:
@@ -405,6 +403,14 @@ def _check_files(path: Path, files: dict[str, Any]) -> None:
     for name in (WEIGHTS, DETECTOR, ALIGNER, JOINT, SOURCE, PROCESSOR, TARGET, VOCABULARY):
         if name not in files and (path / name).exists():
             raise DataError(f"{path / name}: is not listed in {MANIFEST}, so it is not part of this bundle")
+
+
+def check_listed_files(path: Path, files: dict[str, Any]) -> None:
+    """Check that every listed file is inside the directory and unchanged."""
+    for name in files:
+        _check_name(path, name)
+    for name, entry in files.items():
+        check_file(path / name, entry)
 
 
 def _check_name(path: Path, name: str) -> None:

@@ -10,6 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from ctypes.util import find_library
 from importlib.util import find_spec
 from pathlib import Path
 from threading import get_native_id
@@ -72,6 +73,22 @@ def device_count(kind: str) -> int:
     if kind == "cuda":
         return torch.cuda.device_count() if torch.cuda.is_available() else 0
     return int(torch.backends.mps.is_available()) if kind == "mps" else 1
+
+
+def has_nvidia_gpu() -> bool:
+    """Whether the system has an NVIDIA GPU, seen without importing torch, which takes seconds."""
+    if sys.platform == "win32":
+        return find_library("nvcuda") is not None
+    return any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/dxg").exists()  # the second in WSL
+
+
+def user_cache_directory() -> Path:
+    """Return the directory for files of this user that may be deleted at any time."""
+    if sys.platform == "win32":
+        return Path(os.environ.get("LOCALAPPDATA") or Path.home() / "AppData/Local") / "softgaze"
+    if sys.platform == "darwin":
+        return Path.home() / "Library/Caches/softgaze"
+    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "softgaze"
 
 
 # --- threads ----------------------------------------------------------------------------------------------------

@@ -19,6 +19,7 @@ from softgaze.data.language_id import is_unspaced
 from softgaze.data.sentence_split import split_text
 from softgaze.data.tokenizer import LanguageTokens, normalise
 from softgaze.engines import EncodedSource, Engine, open_engine
+from softgaze.engines.auto import AutoEngine
 from softgaze.engines.base import Ids, Items
 from softgaze.errors import DataError, SoftgazeError, UsageError
 from softgaze.runtime import has_torch, need_torch
@@ -185,6 +186,7 @@ def load(
     path: str | Path,
     device: str = "auto",
     *,
+    engine: str = "auto",
     source_lang: str | None = None,
     target_lang: str | None = None,
     explain_with_torch: bool = True,
@@ -192,13 +194,18 @@ def load(
     """Open a model directory. Every file is verified, and nothing in it is executed.
 
     A multilingual model translates between `source_lang` and `target_lang`; see `Translator.with_languages`.
+
+    The fastest engine with the same output translates: CTranslate2 for Transformers, ONNX Runtime for RNNs. The first
+    call converts the model and keeps the conversion in the model directory. torch is loaded for attention, what-if and
+    sampling when they are first used. `engine="torch"`, "ctranslate2" or "onnx" selects one.
+
     An exported model runs without torch. If its torch weights are included, they provide the attention of all layers
     and heads; with `explain_with_torch=False` the exported engine provides its own map instead.
     """
     bundle = Bundle.open(Path(path))  # before anything slow is imported
     if source_lang is not None or target_lang is not None:
         bundle = bundle.with_languages(source_lang, target_lang)
-    return Translator(bundle, open_engine(bundle, device), explain_with_torch=explain_with_torch)
+    return Translator(bundle, open_engine(bundle, device, engine), explain_with_torch=explain_with_torch)
 
 
 class Translator:
@@ -427,6 +434,8 @@ class Translator:
         need_torch()
         from softgaze.engines.torch_engine import TorchEngine
 
+        if isinstance(self.engine, AutoEngine):
+            return self.engine.torch
         if isinstance(self.engine, TorchEngine):
             return self.engine
         engine = TorchEngine.open(self.bundle)
@@ -436,14 +445,15 @@ class Translator:
     @cached_property
     def scorer(self) -> Engine:
         """The engine that records attention: torch if its weights are available, else the engine itself."""
-        return self.torch_engine if self.explain_with_torch and self.supports_interventions else self.engine
+        with_torch = self.explain_with_torch or isinstance(self.engine, AutoEngine)
+        return self.torch_engine if with_torch and self.supports_interventions else self.engine
 
     @cached_property
     def selected_map(self) -> "SelectedMap | None":
         """The attention map selected for this model; None if none was selected."""
         from softgaze.explain import SelectedMap
 
-        stored = (self.bundle.facts if self.scorer.name == "torch" else self.bundle.engine).get(ATTENTION)
+        stored = (self.bundle.facts if self.scorer.name == "torch" else self.engine.facts).get(ATTENTION)
         return SelectedMap.from_dict(stored) if stored else self._selected_map
 
     def with_selected_map(self, pairs: Iterable[tuple[str, str]]) -> "Translator":

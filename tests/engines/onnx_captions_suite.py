@@ -66,7 +66,11 @@ def models(request, tmp_path_factory):
     folder = tmp_path_factory.mktemp("captioner")
     source = stirred(make_captioner(folder / "trained", reader, decoder, encoder, layers=2, encoder_layers=2))
     made = exported(source, folder / "made", "onnx", told=TOLD_BY_RNN)
-    return load(source, "cpu"), load(made, "cpu"), [str(path) for path in written_sources(folder, reader)]
+    return (
+        load(source, "cpu", engine="torch"),
+        load(made, "cpu"),
+        [str(path) for path in written_sources(folder, reader)],
+    )
 
 
 def parts_of(translator, files):
@@ -126,7 +130,10 @@ def test_a_pretrained_network_is_part_of_the_graph(tmp_path, frozen):
     reader = image_processor_for("efficientnet", frozen, None)
     source = make_captioner(tmp_path / "trained", reader, encoder="efficientnet", frozen=frozen)
     files = [str(path) for path in write_scenes(tmp_path / "scenes")]
-    trained, made = load(source, "cpu"), load(exported(source, tmp_path / "made", "onnx", told=TOLD_BY_RNN), "cpu")
+    trained, made = (
+        load(source, "cpu", engine="torch"),
+        load(exported(source, tmp_path / "made", "onnx", told=TOLD_BY_RNN), "cpu"),
+    )
     assert made.bundle.tokenizers.source.settings() == {"side": 224, "patch": 32}
     ours, theirs = (each.engine.log_probs(parts_of(each, files)) for each in (trained, made))
     for one, other in zip(ours, theirs, strict=True):

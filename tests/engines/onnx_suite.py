@@ -44,14 +44,14 @@ VARIANTS = {
 def both(folder, arch, options):
     """The translators of a model and of its export."""
     source = lively_bundle(folder / "trained", arch=arch, options={"width": 16, **options})
-    return load(source, "cpu"), load(exported(source, folder / "made", "onnx", told=TOLD_BY_RNN), "cpu")
+    return load(source, "cpu", engine="torch"), load(exported(source, folder / "made", "onnx", told=TOLD_BY_RNN), "cpu")
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     source = trained_bundle("rnn-luong")
     made = exported(source, tmp_path_factory.mktemp("models") / "made", "onnx", told=TOLD_BY_RNN)
-    return load(source, "cpu"), load(made, "cpu")
+    return load(source, "cpu", engine="torch"), load(made, "cpu")
 
 
 class TestOnnx(EngineSuite):

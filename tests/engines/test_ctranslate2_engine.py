@@ -43,14 +43,14 @@ VARIANTS = {
 def both(folder, precision="float32", **options):
     """The translators of a model and of its export."""
     source = lively_bundle(folder / "trained", options={**OPTIONS, **options})
-    return load(source, "cpu"), load(exported(source, folder / "made", "ctranslate2", precision), "cpu")
+    return load(source, "cpu", engine="torch"), load(exported(source, folder / "made", "ctranslate2", precision), "cpu")
 
 
 @pytest.fixture(scope="module")
 def models(tmp_path_factory):
     source = trained_bundle()
     made = exported(source, tmp_path_factory.mktemp("models") / "made", "ctranslate2")
-    return load(source, "cpu"), load(made, "cpu")
+    return load(source, "cpu", engine="torch"), load(made, "cpu")
 
 
 class TestCTranslate2(EngineSuite):
@@ -78,7 +78,7 @@ def test_rounded_weights_are_near_and_the_model_stays_as_it_was(tmp_path, precis
     before = [each.clone() for each in model.parameters()]
     made = exported(source, tmp_path / "made", "ctranslate2", precision)
     assert all((one == other).all() for one, other in zip(before, model.parameters(), strict=True))
-    torch, engine = load(source, "cpu"), load(made, "cpu")
+    torch, engine = load(source, "cpu", engine="torch"), load(made, "cpu")
     assert engine.engine.precision == precision
     differences = [
         np.abs(one - other).max()
@@ -103,7 +103,10 @@ def test_a_weight_is_rounded_to_the_nearest_of_steps_whose_products_fit(seed, si
 def test_nothing_is_cut_silently(tmp_path):
     """CTranslate2 by itself reads 1,024 tokens and writes 256."""
     source = lively_bundle(tmp_path / "trained", options={**SMALL, "positions": "rotary"}, max_length=2000)
-    torch, engine = load(source, "cpu"), load(exported(source, tmp_path / "made", "ctranslate2", told=None), "cpu")
+    torch, engine = (
+        load(source, "cpu", engine="torch"),
+        load(exported(source, tmp_path / "made", "ctranslate2", told=None), "cpu"),
+    )
     text = " ".join(["the dog sees a cat"] * 250)
     [part] = engine.translate(text, beam_size=1, min_length=400, max_length=400).parts
     assert len(part.source_ids) > 1024
@@ -116,7 +119,7 @@ def test_nothing_is_cut_silently(tmp_path):
 def test_without_a_choice_the_mean_of_the_heads_is_told(tmp_path):
     source = lively_bundle(tmp_path / "trained", options=SMALL)
     engine = load(exported(source, tmp_path / "made", "ctranslate2", told=None), "cpu")
-    torch = load(source, "cpu")
+    torch = load(source, "cpu", engine="torch")
     for one, other in zip(torch.engine.record(PARTS), engine.engine.record(PARTS), strict=True):
         assert np.allclose(one.cross.weights[0].mean(0), other.cross.weights[0, 0], atol=1e-4)
     assert "mean of all heads" in engine.engine.note
@@ -150,7 +153,7 @@ def test_special_tokens_that_a_model_likes_are_never_written(tmp_path):
         model.output.weight.data[[0, 1, 2]] *= 9.0  # often likelier than anything
 
     changed(source, praise)
-    torch, engine = load(source, "cpu"), load(exported(source, tmp_path / "made", "ctranslate2"), "cpu")
+    torch, engine = load(source, "cpu", engine="torch"), load(exported(source, tmp_path / "made", "ctranslate2"), "cpu")
     texts = ["the dog runs.", "a small cat sees the old man", "개"]
     found = engine.translate(texts, beam_size=3, num_hypotheses=3)
     assert all(token > 3 for each in found for one in told(each) for _, target, _ in one for token in target)

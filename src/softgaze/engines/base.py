@@ -3,7 +3,8 @@
 import copy
 import sys
 from abc import ABC, abstractmethod
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from softgaze.bundle import Bundle, Tokenizers
@@ -21,6 +22,7 @@ Ids = tuple[int, ...]
 Items = Sequence[Any]  # of a source: ids or feature vectors
 MAX_POSITIONS = "places"  # key in the facts of an exported model, part of the bundle format
 OnBatch = Callable[[Sequence["EncodedSource"]], None]  # called with the sources of a finished batch
+DecodeBatch = Callable[[Sequence["EncodedSource"], SearchOptions], list[list[Hypothesis]]]
 
 MIN_LENGTH = 16  # a source counts as this many tokens at least: each step computes logits of the whole vocabulary
 
@@ -34,20 +36,38 @@ class EncodedSource(NamedTuple):
     interventions: tuple["Intervention", ...] = ()  # torch only
 
 
+class EngineFiles(NamedTuple):
+    """The files of a converted model, and the facts its engine needs."""
+
+    directory: Path
+    facts: dict[str, Any]
+
+    @classmethod
+    def of(cls, bundle: Bundle) -> "EngineFiles":
+        """Return the files of an exported bundle."""
+        return cls(bundle.path / bundle.engine["name"], bundle.engine)
+
+
 class Engine(ABC):
     """A model that is ready to translate, score and record attention. It keeps no state between calls."""
 
-    name: ClassVar[str]
+    name: str
     precision: str  # of the weights: float32, int8, …
     device: str
+    facts: Mapping[str, Any] = {}  # recorded by the export
+    decode_exactly: DecodeBatch | None = None  # of torch, for sources whose search this engine cannot finish as torch
     batch_tokens: ClassVar = 4096  # padded source tokens × hypotheses in one batch
     max_positions: int | None  # most tokens the model has positions for; None: unlimited
     tokenizers: Tokenizers
 
     @classmethod
     @abstractmethod
-    def open(cls, bundle: Bundle, device: str = "auto") -> Self:
-        """Load the model of a bundle whose files were verified."""
+    def open(cls, bundle: Bundle, device: str = "auto", files: EngineFiles | None = None) -> Self:
+        """Load the model of a bundle, or its conversion in `files`; all of them were verified."""
+
+    def supports(self, options: SearchOptions) -> bool:
+        """Whether a search with these options finds what the torch search finds."""
+        return True
 
     def with_tokenizers(self, tokenizers: Tokenizers) -> Self:
         """Return this engine with the tokenizers of another language pair; the model is shared."""

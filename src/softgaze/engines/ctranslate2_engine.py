@@ -6,8 +6,9 @@ are submitted before the workers need them, and results are decoded while the wo
 
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 import numpy as np
 
@@ -16,6 +17,7 @@ from softgaze.engines.base import (
     MAX_POSITIONS,
     EncodedSource,
     Engine,
+    EngineFiles,
     OnBatch,
     check_not_loaded,
     length_batches,
@@ -46,30 +48,42 @@ class SubmittedBatch(NamedTuple):
 class CTranslate2Engine(Engine):
     """An exported Transformer."""
 
-    name: ClassVar = NAME
+    name = NAME
 
     def __init__(self, translator: Any, tokenizers: Tokenizers, facts: dict[str, Any], device: str) -> None:
-        self.translator, self.tokenizers, self.device = translator, tokenizers, device
+        self.translator, self.tokenizers, self.facts, self.device = translator, tokenizers, facts, device
         self.precision, self.max_positions, self.note = facts["precision"], facts[MAX_POSITIONS], facts["note"]
 
     @classmethod
-    def open(cls, bundle: Bundle, device: str = "auto") -> Self:
-        """Load a bundle whose files were verified: CTranslate2 itself loads damaged files silently."""
+    def open(cls, bundle: Bundle, device: str = "auto", files: EngineFiles | None = None) -> Self:
+        """Load files that were verified: CTranslate2 itself loads damaged files silently."""
+        directory, facts = files or EngineFiles.of(bundle)
         check_not_loaded("onnxruntime")
         import ctranslate2
 
         chosen = pick_ctranslate2_device(device, ctranslate2.get_cuda_device_count())
         kind, _, index = chosen.partition(":")
         workers = {"inter_threads": threads(), "intra_threads": 1} if kind == "cpu" else {}
-        try:
-            translator = ctranslate2.Translator(
-                str(bundle.path / NAME), kind, device_index=int(index or 0), max_queued_batches=-1, **workers
+
+        def build() -> Any:
+            return ctranslate2.Translator(
+                str(directory), kind, device_index=int(index or 0), max_queued_batches=-1, **workers
             )
+
+        try:
+            with ThreadPoolExecutor(1) as pool:  # it sets the OpenMP threads of its caller, which torch uses too
+                translator = pool.submit(build).result()
         except (RuntimeError, ValueError) as error:
-            raise DataError(f"{bundle.path / NAME}: CTranslate2 cannot load it: {error}") from error
-        return cls(translator, bundle.tokenizers, bundle.engine, chosen)
+            raise DataError(f"{directory}: CTranslate2 cannot load it: {error}") from error
+        return cls(translator, bundle.tokenizers, facts, chosen)
 
     # --- search
+
+    def supports(self, options: SearchOptions) -> bool:
+        """Whether the text is that of torch: CTranslate2 draws other samples and normalizes after constraints."""
+        longest = max(options.max_length or 0, len(options.prefix.encode()) + 2)  # a token has at least a byte
+        has_positions = self.max_positions is None or longest <= self.max_positions
+        return has_positions and not (options.is_sampling or options.min_length or options.no_repeat_ngram_size)
 
     def search(
         self, windows: Iterable[Sequence[EncodedSource]], options: SearchOptions, on_batch: OnBatch | None = None
@@ -149,11 +163,14 @@ class CTranslate2Engine(Engine):
         """
         results: list[list[Hypothesis]] = [[] for _ in batch.sources]
         too_long: dict[int, list[int]] = {}
+        with_special: list[int] = []
         for index, (source, future) in enumerate(zip(batch.sources, batch.futures, strict=True)):
             result, limit = future.result(), self._limit(source, options)
             pieces = result.hypotheses  # read once: each access makes new strings
             if limit < batch.limit and max(map(len, pieces)) >= limit + self._forced:
                 too_long.setdefault(limit, []).append(index)
+            elif self.decode_exactly is not None and self._has_special(pieces):
+                with_special.append(index)
             else:
                 results[index] = self._hypotheses(source, pieces, result.scores, options)
         retries = [
@@ -163,6 +180,10 @@ class CTranslate2Engine(Engine):
         for indices, retry in retries:
             for index, hypotheses in zip(indices, self._collect(retry, options), strict=True):
                 results[index] = hypotheses
+        if self.decode_exactly is not None and with_special:
+            exact = self.decode_exactly([batch.sources[index] for index in with_special], options)
+            for index, hypotheses in zip(with_special, exact, strict=True):
+                results[index] = hypotheses
         return results
 
     def _hypotheses(
@@ -171,7 +192,7 @@ class CTranslate2Engine(Engine):
         """Return the best hypotheses with the scores that every engine gives."""
         constrained = bool(source.prefix or options.min_length or options.no_repeat_ngram_size)
         best = pieces if constrained else pieces[: options.num_hypotheses]
-        if not all(self._special_pieces.isdisjoint(target[self._forced :]) for target in best):
+        if self._has_special(best):
             # Decode again without special tokens; forbidding them always would change all scores.
             forbidden = [[piece] for piece in self.tokenizers.target.pieces([PAD, BOS])]
             retry = self._submit([source], options, disable_unk=True, suppress_sequences=forbidden)
@@ -213,6 +234,9 @@ class CTranslate2Engine(Engine):
         """Tokens given before a target: all but BOS, which CTranslate2 adds."""
         start = self.tokenizers.target.start
         return start[1:] if start[0] == BOS else start
+
+    def _has_special(self, hypotheses: Iterable[Sequence[str]]) -> bool:
+        return not all(self._special_pieces.isdisjoint(target[self._forced :]) for target in hypotheses)
 
     @cached_property
     def _special_pieces(self) -> frozenset[str]:

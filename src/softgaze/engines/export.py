@@ -103,10 +103,8 @@ def export(
             f"--with-weights: the torch weights read features of {processor.backbone}, which is part of the exported "
             "model; leave it out"
         )
-    check_model(to, bundle, model)
-    write: Exporter = import_module(TARGETS[to].module).export
     (directory / to).mkdir()
-    facts = write(bundle, model, directory / to, precision, attention)
+    engine = write_files(bundle, model, directory / to, to, precision, attention)
     copied = [name for name in bundle.files if name != WEIGHTS or with_weights]
     for name in copied:
         shutil.copyfile(bundle.path / name, directory / name)
@@ -114,5 +112,19 @@ def export(
     if without_backbone is not processor:
         (directory / without_backbone.file).write_bytes(without_backbone.model)  # the backbone is in the graph
     exported = [f"{to}/{path.name}" for path in sorted((directory / to).iterdir())]
-    engine = {"name": to, "precision": precision, "made_from": bundle.files[WEIGHTS]["sha256"], **facts}
     seal(directory, [*copied, *exported], bundle.facts, engine=engine)
+
+
+def write_files(
+    bundle: Bundle,
+    model: "Seq2Seq",
+    directory: Path,
+    to: str,
+    precision: str = "float32",
+    attention: SelectedMap | None = None,
+) -> dict[str, Any]:
+    """Write the engine's own files, and return the facts it needs to open them."""
+    check_model(to, bundle, model)
+    write: Exporter = import_module(TARGETS[to].module).export
+    facts = write(bundle, model, directory, precision, attention)
+    return {"name": to, "precision": precision, "made_from": bundle.files[WEIGHTS]["sha256"], **facts}

@@ -6,14 +6,23 @@ cross-attention weights, so `record` has every layer and head; self-attention is
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, ClassVar, Self
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 import numpy.typing
 
 from softgaze.bundle import Bundle
 from softgaze.data.processors import Processor
-from softgaze.engines.base import MAX_POSITIONS, EncodedSource, Engine, Items, check_not_loaded, reject_interventions
+from softgaze.engines.base import (
+    MAX_POSITIONS,
+    EncodedSource,
+    Engine,
+    EngineFiles,
+    Items,
+    check_not_loaded,
+    reject_interventions,
+)
 from softgaze.errors import DataError, UsageError
 from softgaze.runtime import thread_map, threads
 from softgaze.search import Hypothesis, SearchOptions, generate
@@ -36,11 +45,11 @@ Session = Any  # onnxruntime.InferenceSession
 class OnnxEngine(Engine):
     """An exported RNN or captioner."""
 
-    name: ClassVar = NAME
+    name = NAME
     device = "cpu"
 
     def __init__(self, encoder: Session, step: Session, processor: Processor, facts: dict[str, Any]) -> None:
-        self.encoder, self.step, self.processor = encoder, step, processor
+        self.encoder, self.step, self.processor, self.facts = encoder, step, processor, facts
         self.precision, self.max_positions, self.note = facts["precision"], facts[MAX_POSITIONS], facts["note"]
 
     @property
@@ -53,12 +62,13 @@ class OnnxEngine(Engine):
         return layers, heads
 
     @classmethod
-    def open(cls, bundle: Bundle, device: str = "auto") -> Self:
+    def open(cls, bundle: Bundle, device: str = "auto", files: EngineFiles | None = None) -> Self:
         if device not in ("auto", "cpu"):
             raise UsageError(f"device {device} is not available to ONNX Runtime; available: cpu")
         check_not_loaded("ctranslate2")
-        encoder, step = load_graph(bundle, ENCODER), load_graph(bundle, STEP)
-        return cls(encoder, step, bundle.tokenizers.source, bundle.engine)
+        directory, facts = files or EngineFiles.of(bundle)
+        encoder, step = load_graph(directory, ENCODER), load_graph(directory, STEP)
+        return cls(encoder, step, bundle.tokenizers.source, facts)
 
     def decode_batches(
         self, batches: Sequence[Sequence[EncodedSource]], options: SearchOptions
@@ -165,14 +175,14 @@ class OnnxDecoder:
         return norms.reshape(len(norms), *self.layers_and_heads, -1)
 
 
-def load_graph(bundle: Bundle, name: str) -> Session:
+def load_graph(directory: Path, name: str) -> Session:
     """Return a session that runs a graph in the calling thread."""
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
-    path = bundle.path / NAME / f"{name}.onnx"
+    path = directory / f"{name}.onnx"
     try:
         return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
     except Exception as error:  # ONNX Runtime's errors have no other common class

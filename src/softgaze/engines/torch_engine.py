@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from softgaze.bundle import Bundle, Tokenizers
-from softgaze.engines.base import EncodedSource, Engine
+from softgaze.engines.base import EncodedSource, Engine, EngineFiles
 from softgaze.models import AttentionHook, Seq2Seq, Source
 from softgaze.runtime import parallel_map, pick_device
 from softgaze.search import Hypothesis, SearchOptions, generate
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 class TorchEngine(Engine):
     """A model with its tokenizers, on a device."""
 
-    name: ClassVar = "torch"
+    name = "torch"
     precision = "float32"
     batch_tokens: ClassVar = 8192
 
@@ -34,7 +34,7 @@ class TorchEngine(Engine):
         self.torch_device, self.device, self.max_positions = device, str(device), model.max_positions
 
     @classmethod
-    def open(cls, bundle: Bundle, device: str = "auto") -> Self:
+    def open(cls, bundle: Bundle, device: str = "auto", files: EngineFiles | None = None) -> Self:
         torch_device = pick_device(device)
         return cls(bundle.model(str(torch_device)), bundle.tokenizers, torch_device)
 

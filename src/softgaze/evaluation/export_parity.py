@@ -11,6 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from softgaze.engines import parity
+from softgaze.engines.parity import TOLERANCE
 from softgaze.errors import DivergedError
 from softgaze.evaluation.ngram_stats import count_ngrams
 from softgaze.evaluation.significance import difference
@@ -18,7 +20,6 @@ from softgaze.explain.scoring import IdPair, TokenizedPair
 from softgaze.special_tokens import EOS
 from softgaze.translator import TranslatedPart, Translation, Translator
 
-TOLERANCE = 1e-4  # of log-probabilities
 MAX_BLEU_LOSS = 0.3  # by quantization
 MIN_P_VALUE = 0.05  # a BLEU loss with a smaller p-value is rejected
 MAX_SENTENCES, MAX_SCORED = 200, 1000  # compared token by token, and by BLEU
@@ -131,14 +132,8 @@ def is_same(one: TranslatedPart, other: TranslatedPart) -> bool:
 def is_near_tie(before: Translator, one: TranslatedPart, other: TranslatedPart) -> bool:
     """Whether the first two tokens that differ are nearly equally likely to the trained model."""
     first, second = ([*part.target_ids, *[EOS] * part.finished] for part in (one, other))
-    tokens = zip(first, second, strict=False)
-    position = next((index for index, pair in enumerate(tokens) if pair[0] != pair[1]), None)
-    if position is None:
-        return False
     source = before.bundle.tokenizers.source.strip_eos(one.source_ids)
-    prefixes = [IdPair(source, target[: position + 1]) for target in (first, second)]
-    log_probs = [float(values[-1]) for values in before.engine.log_probs(prefixes)]
-    return abs(log_probs[0] - log_probs[1]) < TOLERANCE
+    return parity.is_near_tie(before.engine, IdPair(source, first), second)
 
 
 def bleu_change(before: Translator, after: Translator, pairs: Pairs) -> BleuChange:
