@@ -187,7 +187,7 @@ def test_a_missing_torch_is_one_line(tmp_path):
         "real = util.find_spec\n"
         "util.find_spec = lambda name, *rest: None if name == 'torch' else real(name, *rest)\n"
         "sys.meta_path.insert(0, Without())\n"
-        f"sys.argv = ['softgaze', 'translate', {str(tiny_bundle())!r}, 'the dog']\n"
+        f"sys.argv = ['softgaze', 'translate', {str(tiny_bundle())!r}, 'the dog', '--engine', 'torch']\n"
         "from softgaze.cli import main\n"
         "main()\n"
     )

@@ -226,7 +226,7 @@ def test_what_cannot_work_is_refused(copies, arguments, message):
 def test_a_missing_input_is_named_before_the_model_is_loaded(monkeypatch):
     from softgaze.errors import DataError
 
-    monkeypatch.setattr("softgaze.translator.load", lambda *_: pytest.fail("loaded"))
+    monkeypatch.setattr("softgaze.translator.load", lambda *_, **__: pytest.fail("loaded"))
     with pytest.raises(DataError, match=r"nothing\.en does not exist"):
         run("--input", "nothing.en")
 

@@ -172,3 +172,45 @@ def test_rounded_weights_are_refused(place):
     done = run(place, "export", trained_bundle("rnn"), "--to", "onnx", "--quantize", "int8", "-o", "rounded")
     assert done.returncode == 2
     assert "--quantize int8 is not supported by onnx" in done.stderr
+
+
+# --- converted by `load`
+
+SEARCHES = ({}, {"beam_size": 1}, {"beam_size": 3, "num_hypotheses": 3, "no_repeat_ngram_size": 2}, {"min_length": 7})
+
+
+@pytest.mark.parametrize(("arch", "options"), [VARIANTS["luong that feeds itself"], VARIANTS["without attention"]])
+def test_a_trained_model_is_converted_once_and_writes_what_torch_writes(tmp_path, arch, options):
+    path = lively_bundle(tmp_path / "model", arch=arch, options={"width": 16, **options})
+    ours, theirs = load(path, "cpu", engine="torch"), load(path, "cpu")
+    assert theirs.engine.name == "onnx"
+    for search in SEARCHES:
+        assert [*map(told, theirs.translate(TEXTS, **search))] == [*map(told, ours.translate(TEXTS, **search))]
+    assert (ours.has_attention, ours.max_positions) == (theirs.has_attention, theirs.max_positions)
+    [conversion] = (path / ".engines").iterdir()
+    before = conversion.stat().st_mtime_ns
+    code = "import sys, softgaze; m = softgaze.load(sys.argv[1], 'cpu'); print(m.translate('the dog runs.').text)"
+    program = [sys.executable, "-c", f"{code}; assert not {{'torch', 'onnx'}} & set(sys.modules)", str(path)]
+    done = subprocess.run(program, capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.strip() == ours.translate("the dog runs.").text
+    assert [each.stat().st_mtime_ns for each in (path / ".engines").iterdir()] == [before]
+
+
+def test_a_damaged_conversion_is_made_again(tmp_path):
+    path = lively_bundle(tmp_path / "model", arch="rnn-luong", options={"width": 16})
+    wanted = told(load(path, "cpu").translate(TEXTS[0]))
+    [conversion] = (path / ".engines").iterdir()
+    for file in sorted(conversion.iterdir()):
+        content = bytearray(file.read_bytes())
+        content[len(content) // 2] ^= 1
+        file.write_bytes(content)
+        assert load(path, "cpu").engine.name == "onnx"
+        assert told(load(path, "cpu").translate(TEXTS[0])) == wanted
+
+
+def test_a_transformer_runs_on_torch_where_onnx_runtime_is_loaded(tmp_path, models):
+    path = lively_bundle(tmp_path / "model")
+    assert load(path, "cpu").engine.name == "torch"
+    with pytest.raises(UsageError, match="cannot share a process"):
+        load(path, "cpu", engine="ctranslate2")

@@ -35,6 +35,7 @@ MapMeasure = Literal["weights", "norms", "rollout"]
 Symmetrization = Literal["intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"]
 AlignBy = Literal["both", "attention", "lexicon"]
 ExportEngine = Literal["ctranslate2", "onnx"]
+EngineName = Literal["auto", "torch", "ctranslate2", "onnx"]
 WeightPrecision = Literal["float32", "int8", "int8_float32"]
 IndexBase = Literal["0", "1"]  # of the first word in an alignment file
 
@@ -63,6 +64,7 @@ def argument(text: str, metavar: str, show_default: bool | str = False) -> Any:
 
 Model = Annotated[Path, argument("Model directory.", "MODEL")]
 Device = Annotated[str, option("auto, cpu, cuda, cuda:N or mps.", metavar="DEVICE")]
+Engine = Annotated[EngineName, choice("What runs the model; auto: the fastest with the same output.")]
 Json = Annotated[bool, flag("Print one JSON object instead of text.", "--json")]
 JsonLines = Annotated[bool, flag("Print one JSON object per line.", "--json")]
 Output = Annotated[Path | None, option("Write to FILE (.gz too) instead of stdout.", "--output", "-o", metavar="FILE")]

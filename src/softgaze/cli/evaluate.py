@@ -39,6 +39,7 @@ class RunOptions(NamedTuple):
     search: "SearchOptions"
     languages: opt.LanguagePair
     device: str
+    engine: opt.EngineName
     with_attention: bool
     as_json: bool
     output: Path | None  # of the translations
@@ -78,6 +79,7 @@ def evaluate(
     device: opt.Device = "auto",
     source_lang: opt.ModelSource = None,
     target_lang: opt.ModelTarget = None,
+    engine: opt.Engine = "auto",
     beam_size: opt.BeamSize = None,
     batch_tokens: opt.BatchTokens = None,
 ) -> None:
@@ -102,7 +104,8 @@ def evaluate(
     files = opt.CaptionFiles(images, features, captions)
     search = opt.search_options(model, beam_size=beam_size, batch_tokens=batch_tokens)
     languages = opt.LanguagePair(source_lang, target_lang)
-    options = RunOptions(search, languages, device, attention or gold is not None, as_json, output, report or ())
+    with_attention = attention or gold is not None
+    options = RunOptions(search, languages, device, engine, with_attention, as_json, output, report or ())
     if files.is_given or boxes is not None:
         text_options = {"--test": test, "--by-length": by_length, "--edges": edges, "--against": against}
         metric_options = {"--attention": attention, "--gold": gold, "--gold-base": gold_base, "--report": report}
@@ -167,7 +170,7 @@ def evaluate_text(
     from softgaze.metrics import score
     from softgaze.translator import load
 
-    translator = load(model, options.device, **options.languages._asdict())
+    translator = load(model, options.device, engine=options.engine, **options.languages._asdict())
     check_models(translator, model, [path for path, texts in others if texts is None], options)
     translations, seconds = translate_test_set(translator, test_set, options)
     if options.output is not None:
@@ -180,6 +183,7 @@ def evaluate_text(
         "test": [*map(str, test)],
         "beam_size": options.search.beam_size,
         "device": str(translator.device),
+        "engine": translator.engine.name,
         **scores.to_dict(),
         "speed": translation_speed(translations, seconds),
     }
@@ -192,7 +196,7 @@ def evaluate_text(
             if texts is not None:
                 systems.append(System(name, count_ngrams(texts, test_set.references, language=language)))
                 continue
-            other = load(path, options.device)
+            other = load(path, options.device, engine=options.engine)
             if other.languages is not None:
                 other = other.with_languages(*options.languages)
             other_translations, _ = translate_test_set(other, test_set, options)
@@ -261,7 +265,7 @@ def show_evaluation(
         return
     speed = record["speed"]
     rates = f"{speed['sentences_per_second']:,.1f} sentences/s, {speed['tokens_per_second']:,.0f} tokens/s"
-    setting = f"{record['device']}, beam size {record['beam_size']}"
+    setting = f"{record['engine']}, {record['device']}, beam size {record['beam_size']}"
     typer.echo("\n".join([*score_lines, f"speed         {rates} ({setting})"]))
     if evaluation is not None:
         signatures = [f"{TITLES[name]:<5} {signature}" for name, signature in evaluation.signatures.items()]
@@ -287,7 +291,7 @@ def write_report(path: Path, evaluation: "Evaluation", record: dict[str, Any]) -
             "beam size": str(record["beam_size"]),
             "exact": f"{record['exact']:.2f} %",
             "TER": f"{record['ter']:.2f} {record['signatures']['ter']}",
-            "speed": f"{record['speed']['sentences_per_second']:,.1f} sentences/s on {record['device']}",
+            "speed": f"{record['speed']['sentences_per_second']:,.1f} sentences/s, {record['engine']}, {record['device']}",
         }
         text = evaluation_page(evaluation, facts)
     write_text(path, text)

@@ -68,7 +68,7 @@ def export(
     check_exportable(bundle)
     pairs = verification_pairs(bundle, dev, opt.CaptionFiles(images, features, captions), allow_drift)
     languages = opt.LanguagePair(source_lang, target_lang)  # of the pairs to verify on
-    trained = load(model, "cpu", **languages._asdict())
+    trained = load(model, "cpu", engine="torch", **languages._asdict())
     check_model(to, bundle, trained.model)
     attention_map = exported_map(trained, pairs, to)
     with new_directory(out.resolve()) as directory:

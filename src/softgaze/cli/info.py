@@ -21,13 +21,15 @@ def info(
 
     softgaze info runs/m30k
 
-    Languages, architecture, parameters, training, scores and files. Every
-    file is checked against its sha256; a damaged file is an error with exit
-    code 3.
+    Languages, architecture, parameters, the engine that will run it and why,
+    training, scores and files. Every file is checked against its sha256; a
+    damaged file is an error with exit code 3.
     """
     from softgaze.bundle import Bundle
+    from softgaze.engines import choose_engine
 
     bundle = Bundle.open(model)
+    choice = choose_engine(bundle)
     if as_json:
         print_json(
             {
@@ -36,12 +38,14 @@ def info(
                 "parameters": parameter_count(bundle),
                 "vocabulary": vocabulary_sizes(bundle),
                 "engine": bundle.engine,
+                "runs_on": {"engine": choice.name, "reason": choice.reason},
                 "facts": bundle.facts,
                 "files": bundle.files,
             }
         )
         return
-    parts = [f"{bundle.path}\n{table_text(fact_rows(model_facts(bundle)))}"]
+    facts = {**model_facts(bundle), "runs on": f"{choice.name}: {choice.reason}"}
+    parts = [f"{bundle.path}\n{table_text(fact_rows(facts))}"]
     if bundle.engine["name"] != "torch":
         parts.append(f"Exported\n{table_text(fact_rows(bundle.engine))}")
     if bundle.facts:

@@ -37,6 +37,7 @@ def translate(
     device: opt.Device = "auto",
     source_lang: opt.ModelSource = None,
     target_lang: opt.ModelTarget = None,
+    engine: opt.Engine = "auto",
     beam_size: opt.BeamSize = None,
     num_hypotheses: Annotated[
         int, option("Translations per line, tab-separated, best first.", panel=opt.SEARCH, min=1)
@@ -122,7 +123,7 @@ def translate(
         raise UsageError(f"one --input at a time, got {len(inputs)}; --on ray accepts several")
     source, target = Path(inputs[0]) if inputs else None, Path(output) if output else None
     lines, total = read_input(text, source)
-    translator = load(model, device, source_lang=source_lang, target_lang=target_lang)
+    translator = load(model, device, engine=engine, source_lang=source_lang, target_lang=target_lang)
     is_interactive = text is None and source is None and sys.stdin.isatty()
     if is_interactive:
         warn("Type text and press Enter; Ctrl-D ends. (For a file: --input FILE, or < FILE.)")

@@ -101,7 +101,7 @@ def _measure(model: Path, setting: BenchmarkSetting, texts: Sequence[str]) -> di
 
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: setting.threads])
-    translator = load(model, "cpu", explain_with_torch=False)
+    translator = load(model, "cpu", engine=setting.engine, explain_with_torch=False)
     texts = list(texts[:MAX_SINGLE] if setting.one_at_a_time else texts)
     speeds = []
     for _ in range(ROUNDS + 1):
