@@ -82,6 +82,14 @@ def has_nvidia_gpu() -> bool:
     return any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/dxg").exists()  # the second in WSL
 
 
+def has_vnni() -> bool:
+    """Whether the processor multiplies int8 without 16-bit sums, which overflow; False if that is unknown."""
+    if platform.machine().lower() not in ("x86_64", "amd64"):
+        return True
+    path = Path("/proc/cpuinfo")
+    return path.exists() and bool({"avx512_vnni", "avx_vnni"} & {*path.read_text().split()})
+
+
 def user_cache_directory() -> Path:
     """Return the directory for files of this user that may be deleted at any time."""
     if sys.platform == "win32":

@@ -47,7 +47,7 @@ def test_scores_signatures_and_speed_are_printed(test_set):
     assert written.count("version:") == 3
     assert "15 of 20 sentences" in written
     assert "sentences/s" in written
-    assert "tokens/s (cpu, beam size 5)" in written
+    assert "tokens/s (torch, cpu, beam size 5)" in written
 
 
 def test_json(test_set):

@@ -8,6 +8,7 @@ from commands import check_error, run
 from engines.exported import exported, trained_bundle
 from softgaze.bundle import Bundle
 from softgaze.engines import export_ctranslate2
+from softgaze.engines.export import quantizations
 
 
 @pytest.fixture
@@ -111,3 +112,21 @@ def test_info_describes_an_export(directory):
     assert "Exported" in output
     assert "ctranslate2/model.bin" in output
     assert json.loads(run(directory, "info", "made", "--json").stdout)["engine"]["precision"] == "float32"
+
+
+def test_finer_quantizations_are_tried_before_an_export_fails(directory, monkeypatch):
+    """Which one passes depends on the model: here the quality that is allowed does."""
+    monkeypatch.setattr(
+        "softgaze.evaluation.export_parity.BleuChange.is_acceptable", property(lambda change: next(verdicts))
+    )
+    attempts = quantizations("ctranslate2", "int8")
+    verdicts = iter([False, True])
+    result = export(directory, *DEV, "--quantize", "int8")
+    assert result.returncode == 0, result.stderr
+    assert Bundle.open(directory / "made").engine["quantization"] == attempts[1]
+    assert attempts[0] in result.stderr
+    assert "MB" in result.stderr
+    shutil.rmtree(directory / "made")
+    verdicts = iter([False] * (len(attempts) + 1))
+    result = export(directory, *DEV, "--quantize", "int8")
+    assert (result.returncode, (directory / "made").exists()) == (5, False)

@@ -6,7 +6,8 @@ import sys
 import pytest
 from typer.testing import CliRunner
 
-from bundles import tiny_bundle
+from bundles import make_bundle, tiny_bundle
+from commands import run
 from softgaze.bundle import WEIGHTS, Bundle
 from softgaze.cli import app
 from softgaze.cli.info import fact_rows
@@ -85,3 +86,15 @@ def test_any_facts_can_be_shown():
         ("  no", "no"),
     ]
     assert list(fact_rows({})) == []
+
+
+def test_the_engine_that_will_run_is_named_with_the_reason(tmp_path):
+    path = make_bundle(tmp_path / "model")
+    before = json.loads(run(tmp_path, "info", "model", "--json").stdout)["runs_on"]
+    assert before["engine"] == "ctranslate2"
+    assert "converts" in before["reason"]
+    assert run(tmp_path, "translate", "model", "the dog runs.").returncode == 0
+    assert str(path / ".engines") in run(tmp_path, "info", path).stdout
+    assert (
+        "arch conv" in run(tmp_path, "info", make_bundle(tmp_path / "conv", arch="conv", options={"width": 16})).stdout
+    )

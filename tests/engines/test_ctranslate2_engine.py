@@ -8,8 +8,9 @@ from engines.exported import OPTIONS, TOLD, changed, exported, lively_bundle, tr
 from engines.suite import PARTS, EngineSuite, told
 from softgaze.bundle import Bundle
 from softgaze.engines.ctranslate2_engine import PREFETCH, CTranslate2Engine, _prefetch, pick_ctranslate2_device
-from softgaze.engines.export_ctranslate2 import MAX_QUANTIZED, head_order, quantize_rows
-from softgaze.errors import UsageError
+from softgaze.engines.export_ctranslate2 import MAX_QUANTIZED, QUANTIZATIONS, head_order, quantize_rows
+from softgaze.errors import ResourceError, UsageError
+from softgaze.runtime import has_vnni
 from softgaze.search import SearchOptions
 from softgaze.translator import load
 
@@ -27,6 +28,16 @@ VARIANTS = {
     "one key head, rotary": {"key_heads": 1, "positions": "rotary"},
     "all tied": {"tie": "all"},
     "output tied": {"tie": "output"},
+    "as imported": {
+        "positions": "frozen",
+        "max_length": 40,
+        "feed_forward": "silu",
+        "embedding_norm": True,
+        "scale_embeddings": False,
+        "output_bias": True,
+        "norm_eps": 1e-3,
+        "residual": "post",
+    },
     "everything else": {
         "key_heads": 2,
         "norm": "rms",
@@ -86,6 +97,26 @@ def test_rounded_weights_are_near_and_the_model_stays_as_it_was(tmp_path, precis
     ]
     assert 0 < max(differences) < 0.3
     assert (made / "ctranslate2" / "model.bin").stat().st_size < (source / "model.safetensors").stat().st_size
+
+
+def test_each_attempt_at_int8_is_loaded_and_near(tmp_path):
+    source = trained_bundle()
+    reference = load(source, "cpu", engine="torch").engine.log_probs(PARTS)
+    attempts = [each for each in range(len(QUANTIZATIONS)) if has_vnni() or not QUANTIZATIONS[each].needs_vnni]
+    sizes = []
+    for attempt in attempts:
+        made = exported(source, tmp_path / str(attempt), "ctranslate2", "int8", attempt=attempt)
+        found = load(made, "cpu").engine.log_probs(PARTS)
+        assert 0 < max(np.abs(one - other).max() for one, other in zip(reference, found, strict=True)) < 0.3
+        sizes.append((made / "ctranslate2" / "model.bin").stat().st_size)
+    assert sizes[0] < sizes[1]  # whose embeddings are stored apart from the output layer
+
+
+def test_an_export_that_would_overflow_is_not_loaded(tmp_path, monkeypatch):
+    made = exported(trained_bundle(), tmp_path / "made", "ctranslate2", "int8", attempt=len(QUANTIZATIONS) - 1)
+    monkeypatch.setattr("softgaze.engines.ctranslate2_engine.has_vnni", lambda: False)
+    with pytest.raises(ResourceError, match="VNNI"):
+        load(made, "cpu")
 
 
 @given(seed=st.integers(0, 2**32), size=st.sampled_from([1e-30, 1.0, 1e30]), rows=st.integers(1, 4))

@@ -291,7 +291,8 @@ def write_report(path: Path, evaluation: "Evaluation", record: dict[str, Any]) -
             "beam size": str(record["beam_size"]),
             "exact": f"{record['exact']:.2f} %",
             "TER": f"{record['ter']:.2f} {record['signatures']['ter']}",
-            "speed": f"{record['speed']['sentences_per_second']:,.1f} sentences/s, {record['engine']}, {record['device']}",
+            "speed": f"{record['speed']['sentences_per_second']:,.1f} sentences/s",
+            "engine": f"{record['engine']}, {record['device']}",
         }
         text = evaluation_page(evaluation, facts)
     write_text(path, text)

@@ -7,6 +7,7 @@ import typer
 
 from softgaze.cli import _options as opt
 from softgaze.cli._options import choice, flag, option
+from softgaze.cli._output import warn
 from softgaze.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -52,12 +53,13 @@ def export(
 
     The export is verified on held-out pairs. float32: every token's
     log-probability differs by at most 0.0001 and 200 greedy outputs are
-    equal. int8: BLEU falls by at most 0.3, and not significantly. If they
-    differ more, nothing is written and the difference is printed (code 5).
+    equal. int8: BLEU falls by at most 0.3, and not significantly; else finer
+    quantizations are tried, and the loss and size of each are printed. If
+    all differ more, nothing is written (code 5).
     """
     from softgaze.atomic_io import new_directory
     from softgaze.bundle import Bundle, add_facts
-    from softgaze.engines.export import check_exportable, check_model, check_output, check_target
+    from softgaze.engines.export import check_exportable, check_model, check_output, check_target, quantizations
     from softgaze.engines.export import export as write_export
     from softgaze.evaluation.export_parity import measure_parity
     from softgaze.translator import load
@@ -71,14 +73,42 @@ def export(
     trained = load(model, "cpu", engine="torch", **languages._asdict())
     check_model(to, bundle, trained.model)
     attention_map = exported_map(trained, pairs, to)
+    attempts = quantizations(to, precision)
     with new_directory(out.resolve()) as directory:
-        write_export(bundle, trained.model, directory, to, precision, attention_map, with_weights=with_weights)
-        exported = load(directory, "cpu", **languages._asdict(), explain_with_torch=False)
-        proof = measure_parity(trained, exported, pairs, quantized=precision != "float32") if pairs else None
-        if proof and not allow_drift:
-            proof.check()
+        for attempt, description in enumerate(attempts):
+            empty_directory(directory)
+            write_export(
+                bundle,
+                trained.model,
+                directory,
+                to,
+                precision,
+                attention_map,
+                with_weights=with_weights,
+                attempt=attempt,
+            )
+            exported = load(directory, "cpu", **languages._asdict(), explain_with_torch=False)
+            proof = measure_parity(trained, exported, pairs, quantized=precision != "float32") if pairs else None
+            if proof is None or allow_drift or proof.is_acceptable:
+                break
+            warn(f"{description}: {exported_size(exported.bundle):,.1f} MB, {proof.loss()}")
+            if attempt == len(attempts) - 1:
+                proof.check()
         add_facts(directory, {"proof": proof.to_dict() if proof else None}, section="engine")
     typer.echo("\n".join(result_lines(bundle, Bundle.open(out), proof)))
+
+
+def empty_directory(directory: Path) -> None:
+    """Remove the files of an earlier attempt."""
+    from softgaze.atomic_io import remove
+
+    for path in directory.iterdir():
+        remove(path)
+
+
+def exported_size(bundle: "Bundle") -> float:
+    """Return the size of the engine's own files in MB."""
+    return float(sum(file["bytes"] for name, file in bundle.files.items() if "/" in name)) / 1e6
 
 
 def verification_pairs(
@@ -137,9 +167,8 @@ def result_lines(before: "Bundle", after: "Bundle", proof: "ParityReport | None"
     from softgaze.bundle import WEIGHTS
 
     torch_size = before.files[WEIGHTS]["bytes"]
-    size = sum(file["bytes"] for name, file in after.files.items() if "/" in name)
     lines = [
-        f"wrote {after.path}: {after.engine['name']}, {after.engine['precision']}, {size / 1e6:,.1f} MB "
+        f"wrote {after.path}: {after.engine['name']}, {after.engine['precision']}, {exported_size(after):,.1f} MB "
         f"(torch weights: {torch_size / 1e6:,.1f} MB)"
     ]
     if proof is None:

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 Ids = tuple[int, ...]
 Items = Sequence[Any]  # of a source: ids or feature vectors
 MAX_POSITIONS = "places"  # key in the facts of an exported model, part of the bundle format
+NEEDS_VNNI = "needs_vnni"  # key in the same facts: sums of its int8 products overflow on other processors
 OnBatch = Callable[[Sequence["EncodedSource"]], None]  # called with the sources of a finished batch
 DecodeBatch = Callable[[Sequence["EncodedSource"], SearchOptions], list[list[Hypothesis]]]
 

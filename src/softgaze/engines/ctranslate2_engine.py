@@ -15,6 +15,7 @@ import numpy as np
 from softgaze.bundle import Bundle, Tokenizers
 from softgaze.engines.base import (
     MAX_POSITIONS,
+    NEEDS_VNNI,
     EncodedSource,
     Engine,
     EngineFiles,
@@ -23,8 +24,8 @@ from softgaze.engines.base import (
     length_batches,
     reject_interventions,
 )
-from softgaze.errors import DataError, UsageError
-from softgaze.runtime import threads
+from softgaze.errors import DataError, ResourceError, UsageError
+from softgaze.runtime import has_vnni, threads
 from softgaze.search import Hypothesis, SearchOptions
 from softgaze.special_tokens import BOS, EOS, PAD, UNK
 
@@ -58,6 +59,11 @@ class CTranslate2Engine(Engine):
     def open(cls, bundle: Bundle, device: str = "auto", files: EngineFiles | None = None) -> Self:
         """Load files that were verified: CTranslate2 itself loads damaged files silently."""
         directory, facts = files or EngineFiles.of(bundle)
+        if facts.get(NEEDS_VNNI) and not has_vnni():
+            raise ResourceError(
+                f"{bundle.path}: was exported for processors with VNNI, and its int8 sums would overflow on this one; "
+                "export the trained model on this machine"
+            )
         check_not_loaded("onnxruntime")
         import ctranslate2
 

@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from softgaze.bundle import WEIGHTS, Bundle, is_exported, seal
 from softgaze.errors import UsageError, pick
 from softgaze.explain.recording import SelectedMap, View
-from softgaze.runtime import need
+from softgaze.runtime import has_vnni, need
 
 if TYPE_CHECKING:
     from softgaze.models import Seq2Seq
 
 # Writes the engine's files of a model to a directory and returns the facts the engine needs.
-Exporter = Callable[[Bundle, "Seq2Seq", Path, str, SelectedMap | None], dict[str, Any]]
+Exporter = Callable[[Bundle, "Seq2Seq", Path, str, SelectedMap | None, int], dict[str, Any]]
 
 
 class ExportTarget(NamedTuple):
@@ -53,6 +53,15 @@ def check_target(to: str, precision: str | None) -> str:
     if precision is not None and precision not in target.precisions:
         raise UsageError(f"--quantize {precision} is not supported by {to}; choose from {', '.join(target.precisions)}")
     return precision or target.precisions[0]
+
+
+def quantizations(to: str, precision: str) -> list[str]:
+    """Return descriptions of the ways to store a model in a precision, from the smallest to the most exact."""
+    if precision == "float32":
+        return [precision]
+    from softgaze.engines.export_ctranslate2 import QUANTIZATIONS
+
+    return [each.description for each in QUANTIZATIONS if has_vnni() or not each.needs_vnni]
 
 
 def check_exportable(bundle: Bundle) -> None:
@@ -95,8 +104,12 @@ def export(
     attention: SelectedMap | None,
     *,
     with_weights: bool = False,
+    attempt: int = 0,
 ) -> None:
-    """Fill an empty `directory` with the bundle for another engine, which records the map `attention`."""
+    """Fill an empty `directory` with the bundle for another engine, which records the map `attention`.
+
+    `attempt` is the index of one of the `quantizations`.
+    """
     processor = bundle.tokenizers.source
     if with_weights and processor.backbone is not None:
         raise UsageError(
@@ -104,7 +117,7 @@ def export(
             "model; leave it out"
         )
     (directory / to).mkdir()
-    engine = write_files(bundle, model, directory / to, to, precision, attention)
+    engine = write_files(bundle, model, directory / to, to, precision, attention, attempt)
     copied = [name for name in bundle.files if name != WEIGHTS or with_weights]
     for name in copied:
         shutil.copyfile(bundle.path / name, directory / name)
@@ -122,9 +135,10 @@ def write_files(
     to: str,
     precision: str = "float32",
     attention: SelectedMap | None = None,
+    attempt: int = 0,
 ) -> dict[str, Any]:
     """Write the engine's own files, and return the facts it needs to open them."""
     check_model(to, bundle, model)
     write: Exporter = import_module(TARGETS[to].module).export
-    facts = write(bundle, model, directory, precision, attention)
+    facts = write(bundle, model, directory, precision, attention, attempt)
     return {"name": to, "precision": precision, "made_from": bundle.files[WEIGHTS]["sha256"], **facts}

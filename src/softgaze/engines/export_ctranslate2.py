@@ -8,7 +8,7 @@ CTranslate2's own quantization overflows on some processors.
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import ctranslate2
 import numpy as np
@@ -20,7 +20,7 @@ from torch import Tensor, nn
 from softgaze.attention import MultiHeadAttention
 from softgaze.bundle import ATTENTION, Bundle, Tokenizers
 from softgaze.data.tokenizer import BOS_FRAME
-from softgaze.engines.base import MAX_POSITIONS
+from softgaze.engines.base import MAX_POSITIONS, NEEDS_VNNI
 from softgaze.errors import UsageError
 from softgaze.explain.recording import SelectedMap, View
 from softgaze.local_attention import LocalMultiHeadAttention
@@ -43,12 +43,35 @@ Array = np.typing.NDArray[np.float32]
 # Largest quantized weight, of the 127 that int8 allows. Processors without VNNI multiply it with unsigned bytes and add
 # two products in 16 bits, where 2 × 255 × 64 still fits; larger sums are cut silently.
 MAX_QUANTIZED = 64
+MAX_INT8 = 127
+
+
+class Quantization(NamedTuple):
+    """How matrices become int8. CTranslate2 cannot mix: a matrix left in float32 is quantized when it is loaded."""
+
+    description: str
+    max_quantized: int  # of matrices that are multiplied
+    max_embedding: int  # of embeddings, which are only looked up, so that no sum can be cut
+    needs_vnni: bool = False
+
+
+# From the smallest to the most exact; an export takes the first that passes its proof.
+QUANTIZATIONS = (
+    Quantization("64 steps per row", MAX_QUANTIZED, MAX_QUANTIZED),
+    Quantization("embeddings stored apart with 127 steps per row", MAX_QUANTIZED, MAX_INT8),
+    Quantization("127 steps per row, for processors with VNNI", MAX_INT8, MAX_INT8, needs_vnni=True),
+)
 
 
 def export(
-    bundle: Bundle, model: nn.Module, directory: Path, precision: str, attention: SelectedMap | None
+    bundle: Bundle,
+    model: nn.Module,
+    directory: Path,
+    precision: str,
+    attention: SelectedMap | None,
+    attempt: int = 0,
 ) -> dict[str, Any]:
-    """Write the files CTranslate2 loads, and return the facts of its engine."""
+    """Write the files CTranslate2 loads, and return the facts of its engine; `attempt` counts in `QUANTIZATIONS`."""
     transformer = cast(Transformer, model)
     max_positions = transformer.max_positions
     if max_positions is None and not isinstance(transformer.source_positions, Rotary):
@@ -59,15 +82,18 @@ def export(
         layer, head = max(len(transformer.decoder) - 2, 0), None
     spec = build_spec(transformer, bundle.tokenizers, max_positions or 0, layer, head)
     spec.validate()
-    spec.optimize()
+    quantization = QUANTIZATIONS[attempt]
     if precision != "float32":
-        quantize_spec(spec)
+        quantize_spec(spec, quantization)
+    spec.optimize()  # stores equal matrices once; an embedding with other steps than the output layer is not equal
     spec.save(str(directory))
     heads = "mean of all heads" if head is None else f"head {head}"
     facts: dict[str, Any] = {
         MAX_POSITIONS: max_positions,
         "note": f"CTranslate2's own map (layer {layer}, {heads} of the cross-attention)",
     }
+    if precision != "float32":
+        facts |= {"quantization": quantization.description, NEEDS_VNNI: quantization.needs_vnni}
     if attention is not None:
         facts[ATTENTION] = replace(attention, view=View(rows=attention.view.rows)).to_dict()
     return facts
@@ -97,6 +123,7 @@ def build_spec(
         "pre_norm": not isinstance(layer.around_attention, PostNorm),
         "rms_norm": isinstance(layer.around_attention.norm, nn.RMSNorm),
         "activation": activations[type(feed_forward)],
+        "layernorm_embedding": not isinstance(model.source_embedding_norm, nn.Identity),
         "ffn_glu": isinstance(feed_forward, SwiGLUFeedForward),
         "rotary_dim": 0 if isinstance(model.source_positions, Rotary) else None,  # 0: all dimensions
         "rotary_interleave": False,
@@ -121,23 +148,25 @@ def build_spec(
     return spec
 
 
-def quantize_spec(spec: Any) -> None:
+def quantize_spec(spec: Any, quantization: Quantization) -> None:
     """Quantize every matrix that CTranslate2 can store as int8, with one scale per row."""
 
     def quantize(layer: Any, name: str, value: Any) -> None:
         key = name.rpartition("/")[2]
         if isinstance(value, Variable) and hasattr(layer, f"{key}_scale"):
-            quantized, scales = quantize_rows(value.numpy())
+            is_embedding = "embeddings" in name
+            steps = quantization.max_embedding if is_embedding else quantization.max_quantized
+            quantized, scales = quantize_rows(value.numpy(), steps)
             setattr(layer, key, NumpyVariable(quantized))
             setattr(layer, f"{key}_scale", NumpyVariable(scales))
 
     visit_spec(spec, quantize)
 
 
-def quantize_rows(matrix: Array) -> tuple[np.typing.NDArray[np.int8], Array]:
+def quantize_rows(matrix: Array, steps: int = MAX_QUANTIZED) -> tuple[np.typing.NDArray[np.int8], Array]:
     """Return a matrix as int8 and the scales its rows were multiplied by."""
     largest = np.abs(matrix).max(axis=1, initial=0)
-    scales = (MAX_QUANTIZED / np.where(largest > 0, largest, MAX_QUANTIZED)).astype(np.float32)
+    scales = (steps / np.where(largest > 0, largest, steps)).astype(np.float32)
     return np.rint(matrix * scales[:, None]).astype(np.int8), scales
 
 

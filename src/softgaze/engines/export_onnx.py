@@ -37,9 +37,14 @@ OnnxDecoderModel = RecurrentSeq2Seq | Transformer
 
 
 def export(
-    bundle: Bundle, model: nn.Module, directory: Path, precision: str, attention: SelectedMap | None
+    bundle: Bundle,
+    model: nn.Module,
+    directory: Path,
+    precision: str,
+    attention: SelectedMap | None,
+    attempt: int = 0,
 ) -> dict[str, Any]:
-    """Write the graphs, and return the facts of the engine."""
+    """Write the graphs, and return the facts of the engine; there is one `attempt`."""
     onnx_model = cast(OnnxModel, model.float().eval())
     decoder = cast(OnnxDecoderModel, model.decoder if isinstance(model, Captioner) else model)
     graphs = {

@@ -55,14 +55,20 @@ class ParityReport:
     sentences: int
     quality: BleuChange | None  # of quantized weights
 
+    @property
+    def is_acceptable(self) -> bool:
+        """Whether a quantized export is hardly worse, and any other export the same model."""
+        if self.quality is not None:
+            return self.quality.is_acceptable
+        return self.max_log_prob_difference < TOLERANCE and self.same + self.near == self.sentences
+
     def check(self) -> None:
-        """Raise DivergedError if the export is not the same model."""
-        is_close = self.max_log_prob_difference < TOLERANCE and self.same + self.near == self.sentences
-        if self.quality is None and not is_close:
+        """Raise DivergedError unless the export is acceptable."""
+        if self.quality is None and not self.is_acceptable:
             raise DivergedError(
                 f"the exported model differs: {self.tokens()}; allowed are differences below {TOLERANCE} and 0 outputs"
             )
-        if self.quality is not None and not self.quality.is_acceptable:
+        if self.quality is not None and not self.is_acceptable:
             raise DivergedError(
                 f"the exported model is worse: {self.quality}; allowed is a loss of {MAX_BLEU_LOSS} BLEU with "
                 f"p >= {MIN_P_VALUE}"
@@ -76,6 +82,10 @@ class ParityReport:
             f"log-probabilities differ by up to {self.max_log_prob_difference:.1g}, {different} of {self.sentences} "
             f"greedy outputs differ{near}"
         )
+
+    def loss(self) -> str:
+        """Describe what makes the export unacceptable."""
+        return str(self.quality or self.tokens())
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
