@@ -198,12 +198,13 @@ def test_a_model_that_cannot_be_written_is_kept_in_the_users_cache(model, cache,
     assert not caplog.records
 
 
-def test_where_nothing_can_be_written_nothing_is_kept(model, cache, caplog):
+def test_where_nothing_can_be_written_nothing_is_kept(model, cache, tmp_path, monkeypatch):
     (model / DIRECTORY).write_text("a file where the directory should be")
     cache.parent.parent.write_text("another")
-    before = sorted(Path(os.environ.get("TMPDIR", "/tmp")).glob("tmp*"))
+    (tmp_path / "temporary").mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path / "temporary"))
     check_same(model)
-    assert sorted(Path(os.environ.get("TMPDIR", "/tmp")).glob("tmp*")) == before
+    assert not [*(tmp_path / "temporary").iterdir()]
 
 
 # --- several processes, and killed ones
