@@ -151,7 +151,10 @@ def test_an_exported_model_does_not_import_torch(model, command):
 
 
 def test_a_command_without_torch_reports_one_line(environment, model, tmp_path):
-    for command in (("translate", trained_bundle(), "a dog"), ("export", trained_bundle(), "--to", "ctranslate2")):
+    for command in (
+        ("translate", trained_bundle(), "a dog", "--engine", "torch"),
+        ("export", trained_bundle(), "--to", "ctranslate2"),
+    ):
         where = ("-o", tmp_path / "made", "--allow-drift") if command[0] == "export" else ()
         ran = execute(environment / "bin" / "softgaze", *command, *where)
         assert (ran.returncode, ran.stdout) == (4, "")

@@ -65,6 +65,7 @@ def bundle(request, tmp_path_factory):
 def test_a_damaged_bundle_is_never_loaded(tmp_path, bundle, monkeypatch):
     """Refused before an engine sees it: those read damaged files in silence."""
     names = [str(path.relative_to(bundle)) for path in files_of(bundle)]
+    names = [name for name in names if not name.startswith(".engines/")]  # made again if damaged: test_conversion.py
     assert "manifest.json" in names
     monkeypatch.setattr("softgaze.translator.open_engine", lambda *_: "anything")
     assert load(bundle).engine == "anything"

@@ -36,7 +36,7 @@ def test_models(server):
         "source": {"code": "en", "name": "English"},
         "target": {"code": "ko", "name": "Korean"},
         "arch": "transformer",
-        "engine": "torch",
+        "engine": "ctranslate2",
         "precision": "float32",
         "attention": True,
         "explain": True,

@@ -37,7 +37,7 @@ def create_worker_app() -> FastAPI:
     """Build the application of a worker process, with the settings that its parent stored in the environment."""
     tune_cpu()
     settings = Settings.from_environment()
-    return build_app(Service(settings, ModelRegistry.open(settings.models, settings.device)))
+    return build_app(Service(settings, ModelRegistry.open(settings.models, settings.device, settings.engine)))
 
 
 def build_app(service: Service) -> FastAPI:

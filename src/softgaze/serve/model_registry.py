@@ -10,7 +10,7 @@ from threading import Lock
 from typing import Any
 
 from softgaze.bundle import Bundle
-from softgaze.engines import open_engine
+from softgaze.engines import Engine, open_engine
 from softgaze.errors import UsageError
 from softgaze.runtime import run_low_priority
 from softgaze.serve.errors import HTTPError
@@ -109,12 +109,16 @@ class ModelRegistry:
 
     @classmethod
     def open(
-        cls, paths: Sequence[str], device: str = "auto", echo: Callable[[str], None] = lambda line: None
+        cls,
+        paths: Sequence[str],
+        device: str = "auto",
+        engine: str = "auto",
+        echo: Callable[[str], None] = lambda line: None,
     ) -> "ModelRegistry":
         """Load the models of these directories."""
         bundles = [Bundle.open(Path(path)) for path in paths]
         check_engines(bundles)
-        engines = run_low_priority(lambda: [open_engine(bundle, device) for bundle in bundles])
+        engines = run_low_priority(lambda: open_engines(bundles, device, engine))
         models = [
             ServedModel(model_id, Translator(bundle, engine))
             for model_id, bundle, engine in zip(unique_ids(bundles), bundles, engines, strict=True)
@@ -208,6 +212,13 @@ def unique_ids(bundles: Iterable[Bundle]) -> list[str]:
         candidates = chain([name], (f"{name}-{suffix}" for suffix in count(2)))
         ids.append(next(candidate for candidate in candidates if candidate not in ids))
     return ids
+
+
+def open_engines(bundles: Sequence[Bundle], device: str, engine: str) -> list[Engine]:
+    """Open all models, exported ones first: a trained model can run on torch if their engine excludes another."""
+    exported_first = sorted(range(len(bundles)), key=lambda index: bundles[index].engine["name"] == "torch")
+    engines = {index: open_engine(bundles[index], device, engine) for index in exported_first}
+    return [engines[index] for index in range(len(bundles))]
 
 
 def check_engines(bundles: Iterable[Bundle]) -> None:

@@ -37,7 +37,7 @@ def serve(settings: Settings, echo: Callable[[str], None]) -> None:
         host = f"[{settings.host}]" if ":" in settings.host else settings.host
         url = f"http://{host}:{sock.getsockname()[1]}"
         if settings.workers == 1:
-            service = Service(settings, ModelRegistry.open(settings.models, settings.device, echo))
+            service = Service(settings, ModelRegistry.open(settings.models, settings.device, settings.engine, echo))
             sock.listen(BACKLOG)
             echo(f"Serving on {url} (stop with Ctrl-C)")
             with ignore_sigterm():

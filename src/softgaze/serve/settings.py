@@ -32,6 +32,7 @@ class Settings:
     workers: int = setting(1, "Processes; each loads all models.", minimum=1)
     threads: int = setting(0, "Concurrent batches per process; 0: set by the engine.", minimum=0)
     device: str = setting("auto", "auto, cpu, cuda, cuda:N or mps.")
+    engine: str = setting("auto", "auto, torch, ctranslate2 or onnx; auto: the fastest with the same output.")
     api_keys: str | None = setting(None, "Require an API key listed in FILE (one per line).", metavar="FILE")
     cors: tuple[str, ...] = setting((), "Origin whose pages may call the API, such as https://a.org; *: all.")
     beam_size: int = setting(5, "Default beam size.", minimum=1)
