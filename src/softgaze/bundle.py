@@ -336,7 +336,7 @@ def search_defaults(facts: dict[str, Any]) -> dict[str, Any]:
 def read_search_defaults(path: Path) -> dict[str, Any]:
     """Return the search options of a model directory without opening it; none if it cannot be read."""
     try:
-        return search_defaults(_read_manifest(path, MANIFEST)["facts"])
+        return search_defaults(read_manifest(path)["facts"])
     except DataError:  # reported when the model is opened
         return {}
 

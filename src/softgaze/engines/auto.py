@@ -4,7 +4,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from threading import Lock
 from typing import TYPE_CHECKING, Self
 
-from softgaze.bundle import Bundle
+from softgaze.bundle import Bundle, Tokenizers
 from softgaze.engines.base import EncodedSource, Engine, EngineFiles, OnBatch
 from softgaze.engines.conversion import TORCH
 from softgaze.runtime import has_torch
@@ -17,15 +17,29 @@ if TYPE_CHECKING:
     from softgaze.search.beam import TraceCallback
 
 
+class SharedTorch:
+    """The torch engine of a bundle, opened when it is needed first, once for all threads and language pairs."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.bundle, self.lock = bundle, Lock()
+        self.opened: TorchEngine | None = None
+
+    def engine(self) -> "TorchEngine":
+        from softgaze.engines.torch_engine import TorchEngine
+
+        with self.lock:
+            if self.opened is None:
+                self.opened = TorchEngine.open(self.bundle, "cpu")
+        return self.opened
+
+
 class AutoEngine(Engine):
     """Searches with a converted model where that gives the same text; torch is loaded when it is needed first."""
 
-    def __init__(self, fast: Engine, bundle: Bundle) -> None:
-        self.fast, self.bundle = fast, bundle
+    def __init__(self, fast: Engine, bundle: Bundle, shared_torch: "SharedTorch | None" = None) -> None:
+        self.fast, self.tokenizers, self.shared_torch = fast, bundle.tokenizers, shared_torch or SharedTorch(bundle)
         self.name, self.precision, self.device, self.facts = fast.name, fast.precision, fast.device, fast.facts
         self.max_positions = fast.facts[TORCH]["max_positions"]
-        self._torch: TorchEngine | None = None
-        self._lock = Lock()
         if has_torch():
             fast.decode_exactly = self.decode_batch
 
@@ -33,15 +47,19 @@ class AutoEngine(Engine):
     def open(cls, bundle: Bundle, device: str = "auto", files: EngineFiles | None = None) -> Self:
         raise NotImplementedError("`open_engine` opens it from a conversion")
 
+    def with_tokenizers(self, tokenizers: Tokenizers) -> Self:
+        """Return this engine for another language pair; both models are shared."""
+        engine = super().with_tokenizers(tokenizers)
+        engine.fast = self.fast.with_tokenizers(tokenizers)
+        if has_torch():
+            engine.fast.decode_exactly = engine.decode_batch
+        return engine
+
     @property
     def torch(self) -> "TorchEngine":
         """The torch engine of the same weights."""
-        from softgaze.engines.torch_engine import TorchEngine
-
-        with self._lock:  # threads of a server share a translator
-            if self._torch is None:
-                self._torch = TorchEngine.open(self.bundle, self.device)
-        return self._torch
+        opened = self.shared_torch.engine()
+        return opened if opened.tokenizers is self.tokenizers else opened.with_tokenizers(self.tokenizers)
 
     def supports(self, options: SearchOptions) -> bool:
         return True

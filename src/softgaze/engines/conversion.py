@@ -19,7 +19,7 @@ from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Any
 
 from softgaze.atomic_io import TEMPORARY, remove, sync_directory, sync_file
-from softgaze.bundle import ATTENTION, CONFIG, MANIFEST, WEIGHTS, Bundle, check_listed_files, read_manifest, seal
+from softgaze.bundle import ATTENTION, MANIFEST, Bundle, check_listed_files, read_manifest, seal
 from softgaze.engines.base import Engine, EngineFiles
 from softgaze.errors import DataError, ResourceError, SoftgazeError
 from softgaze.runtime import need_torch, user_cache_directory
@@ -41,11 +41,7 @@ class RejectedError(SoftgazeError):
 
 def conversion_key(bundle: Bundle, package: str) -> str:
     """Return the SHA-256 of everything that a conversion depends on."""
-    files = {
-        name: entry["sha256"]
-        for name, entry in bundle.files.items()
-        if name in (CONFIG, WEIGHTS) or name.startswith("tokenizer")
-    }
+    files = {name: entry["sha256"] for name, entry in bundle.files.items()}
     made_with = {"converter": CONVERTER, package: version(package), ATTENTION: bundle.facts.get(ATTENTION)}
     return hashlib.sha256(json.dumps([files, made_with], sort_keys=True).encode()).hexdigest()
 
@@ -88,17 +84,25 @@ def convert(bundle: Bundle, engine: type[Engine], package: str) -> Engine:
     need_torch()
     from softgaze.engines.torch_engine import TorchEngine
 
-    reference = TorchEngine.open(bundle, "cpu")
-    key = conversion_key(bundle, package)
+    key, pair = conversion_key(bundle, package), with_any_languages(bundle)
+    reference = TorchEngine.open(pair, "cpu")
     for cache in [*cache_directories(bundle), None]:
         try:
             with new_conversion(cache, f"{engine.name}-{key[:12]}") as directory:
-                return convert_into(directory, bundle, reference, engine, key)
+                return convert_into(directory, pair, reference, engine, key).with_tokenizers(bundle.tokenizers)
         except (OSError, ResourceError) as error:
             if cache is None:
                 raise
             log.warning("%s: the conversion to %s cannot be kept there: %s", cache, engine.name, error)
     raise AssertionError("the last one is a temporary directory")
+
+
+def with_any_languages(bundle: Bundle) -> Bundle:
+    """Return the bundle with some language pair of a multilingual model: a conversion serves all of them."""
+    languages = bundle.tokenizers.languages
+    if languages is None:
+        return bundle
+    return bundle.with_languages(next(iter(languages.source), None), next(reversed([*languages.target]), None))
 
 
 def convert_into(directory: Path, bundle: Bundle, reference: "TorchEngine", engine: type[Engine], key: str) -> Engine:

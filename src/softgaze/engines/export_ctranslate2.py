@@ -123,7 +123,6 @@ def build_spec(
         "pre_norm": not isinstance(layer.around_attention, PostNorm),
         "rms_norm": isinstance(layer.around_attention.norm, nn.RMSNorm),
         "activation": activations[type(feed_forward)],
-        "layernorm_embedding": not isinstance(model.source_embedding_norm, nn.Identity),
         "ffn_glu": isinstance(feed_forward, SwiGLUFeedForward),
         "rotary_dim": 0 if isinstance(model.source_positions, Rotary) else None,  # 0: all dimensions
         "rotary_interleave": False,

@@ -78,7 +78,7 @@ def random_pairs(bundle: Bundle, max_positions: int | None) -> list[IdPair]:
     """Return pairs of random tokens; the last is as long as the model allows."""
     draw, longest = np.random.default_rng(0), bundle.description.max_length
     if max_positions is not None:
-        longest = min(longest, max_positions - 1)
+        longest = min(longest, max_positions - 1 - bundle.tokenizers.extra_tokens)
     sizes, first = (len(bundle.tokenizers.source), len(bundle.tokenizers.target)), len(SPECIAL_TOKENS)
     lengths = [min(length, longest) for length in (*RANDOM_LENGTHS, longest)]
     return [IdPair(*(draw.integers(first, size, length).tolist() for size in sizes)) for length in lengths]

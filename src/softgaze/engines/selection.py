@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import NamedTuple
 
-from softgaze.bundle import Bundle
+from softgaze.bundle import Bundle, Description
 from softgaze.engines.auto import AutoEngine
 from softgaze.engines.base import Engine, EngineFiles
 from softgaze.engines.conversion import REJECTED, RejectedError, convert, find_conversion
@@ -75,7 +75,7 @@ def choose_engine(bundle: Bundle, device: str = AUTO, engine: str = AUTO) -> Eng
         return choose_for_exported(bundle, own, engine)
     if engine == TORCH:
         return EngineChoice(TORCH, "requested")
-    name = FASTEST.get(arch) if engine == AUTO else engine
+    name = fastest_engine(bundle.description) if engine == AUTO else engine
     if name is None:
         return EngineChoice(TORCH, f"arch {arch} has no faster engine")
     obstacle = device_obstacle(device) or package_obstacle(name)
@@ -89,6 +89,12 @@ def choose_engine(bundle: Bundle, device: str = AUTO, engine: str = AUTO) -> Eng
     if files is None:
         return EngineChoice(name, "gives the same output faster; the next load converts and verifies the model")
     return EngineChoice(name, f"gives the same output faster; verified conversion in {files.directory}", files)
+
+
+def fastest_engine(description: Description) -> str | None:
+    """Return the fastest engine of a model besides torch; CTranslate2 has no recurrent layers."""
+    is_recurrent = description.options.get("decoder_self", "attention") != "attention"
+    return "onnx" if description.arch == "transformer" and is_recurrent else FASTEST.get(description.arch)
 
 
 def choose_for_exported(bundle: Bundle, own: str, engine: str) -> EngineChoice:
