@@ -66,6 +66,7 @@ class Contender(NamedTuple):
 BOTH = ("transformer", "rnn-luong")
 CONTENDERS = {
     "torch": Contender("softgaze, torch", "decode_softgaze", "softgaze", BOTH, "torch"),
+    "default": Contender("softgaze, as loaded by default", "decode_softgaze", "softgaze", BOTH, "default"),
     "float32": Contender("softgaze, CTranslate2 float32", "decode_softgaze", "softgaze", BOTH[:1], "float32"),
     "int8": Contender("softgaze, CTranslate2 int8", "decode_softgaze", "softgaze", BOTH[:1], "int8"),
     "onnx": Contender("softgaze, ONNX Runtime", "decode_softgaze", "softgaze", BOTH[1:], "onnx"),

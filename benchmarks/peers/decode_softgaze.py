@@ -15,7 +15,8 @@ def prepare(orders: Orders) -> Decode:
         import torch
 
         torch.set_num_threads(orders.job.threads)
-    engine = softgaze.load(f"{orders.model}/{kind}", "cpu").engine
+    path = f"{orders.model}/{'torch' if kind == 'default' else kind}"
+    engine = softgaze.load(path, "cpu", engine="torch" if kind == "torch" else "auto").engine
     search = SearchOptions(beam_size=orders.beam, min_length=orders.length, max_length=orders.length or None)
 
     def decode(sentences: Sentences) -> Written:

@@ -51,7 +51,8 @@ def attend(
     `prior` multiplies the weights after the softmax (the Gaussian of Luong's local-p). `hook` receives the weights and
     returns the weights to use. `kernel` forces one implementation; by default the faster one for device and shape runs.
     """
-    check_inputs(query, keys, values, mask, prior, dropout)
+    if not torch.is_inference_mode_enabled():  # a search repeats the same shapes at each step
+        check_inputs(query, keys, values, mask, prior, dropout)
     fusable = score in FUSED_SCALES and prior is None and hook is None and not need_weights
     if fusable and (kernel or faster_kernel(query, keys)) == "fused":
         check_width(query, keys.shape[-1])
@@ -176,12 +177,12 @@ class MultiHeadAttention(nn.Module):
         keys, values = kv if self.heads == self.key_heads else self.repeat_kv(kv)
         dropout = self.dropout if self.training else 0.0
         context, weights = self.attend(q, keys, values, mask, dropout=dropout, need_weights=need_weights, hook=hook)
-        return MultiHeadOutput(self.output(context.transpose(1, 2).flatten(2)), weights, kv)
+        return MultiHeadOutput(linear(self.output, context.transpose(1, 2).flatten(2)), weights, kv)
 
     def project_q(self, query: Tensor, positions: Positions = None) -> Tensor:
         """(B, Q, D) -> (B, H, Q, D/H)."""
         check_width(query, self.query.in_features)
-        q = self.split_heads(self.query(query))
+        q = self.split_heads(linear(self.query, query))
         return q if self.rotate is None else self.rotate(q, positions)
 
     def project_kv(self, memory: Tensor, positions: Positions = None) -> KVCache:
@@ -215,13 +216,18 @@ class MultiHeadAttention(nn.Module):
         return KVCache(*(part.repeat_interleave(self.heads // self.key_heads, dim=1) for part in cache))
 
 
+def linear(layer: nn.Linear, vectors: Tensor) -> Tensor:
+    """Apply a layer without calling a module, which takes as long as the product of a single token."""
+    return F.linear(vectors, layer.weight, layer.bias)
+
+
 def project(vectors: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
     """Apply several linear layers to the same vectors: in training as one matrix product, 3 % of an update.
 
     At inference as one product each: concatenating the matrices costs more than the product of a single token.
     """
     if not layers[0].training:
-        return tuple(layer(vectors) for layer in layers)
+        return tuple(linear(layer, vectors) for layer in layers)
     weight, bias = (torch.cat([getattr(layer, name) for layer in layers]) for name in ("weight", "bias"))
     return torch.split_with_sizes(F.linear(vectors, weight, bias), [layer.out_features for layer in layers], dim=-1)
 

@@ -197,7 +197,7 @@ def test_unknown_and_missing_languages_are_one_line(tmp_path):
         translator.with_languages("eng_Latn", None)
     chosen = load(tmp_path / "imported", source_lang="eng", target_lang="fra")
     assert chosen.bundle.description.target_language == "fra_Latn"
-    assert chosen.engine.model is not translator.engine.model
+    assert chosen.model is not translator.model
 
 
 def test_views_share_the_model_and_keep_their_languages(tmp_path):
@@ -205,7 +205,7 @@ def test_views_share_the_model_and_keep_their_languages(tmp_path):
     import_model(tmp_path / "original", tmp_path / "imported", verify=False)
     base = load(tmp_path / "imported")
     one, other = base.with_languages("en", "fr"), base.with_languages("fr", "de")
-    assert one.engine.model is other.engine.model
+    assert one.model is other.model
     again = other.with_languages("en", "fr")
     for text in foreign.SENTENCES:
         assert one.translate(text).to_dict() == again.translate(text).to_dict()

@@ -169,10 +169,12 @@ def test_tied_matrices_are_one(tie):
     assert (source is target, target is output) == (tie == "all", tie != "none")
 
 
-def test_keys_and_values_of_the_source_are_computed_once():
+def test_keys_and_values_of_the_source_are_computed_once(monkeypatch):
     model, calls = TRANSFORMER.make(), []
-    with model.decoder[0].cross.key.register_forward_hook(lambda *_: calls.append(1)):
-        assert [*checks.steps(model, RAGGED)]
+    cross = model.decoder[0].cross
+    project = cross.project_kv
+    monkeypatch.setattr(cross, "project_kv", lambda memory: calls.append(1) or project(memory))
+    assert [*checks.steps(model, RAGGED)]
     assert len(calls) == 1
 
 

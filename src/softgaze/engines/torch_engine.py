@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from softgaze.explain.scoring import IdPair
     from softgaze.search.beam import TraceCallback
 
+DIRECT_TOPK = 1 << 16  # log-probabilities up to which one top-k is faster than two levels
+
 
 class TorchEngine(Engine):
     """A model with its tokenizers, on a device."""
@@ -142,12 +144,12 @@ class TensorLogProbs:
     @torch.inference_mode()
     def topk(self, totals: Array, count: int) -> tuple[Array, Array]:
         before = self._tensor(totals)  # (N, W)
-        if self.vocabulary < count * BLOCK:
+        if self.vocabulary < count * BLOCK or self.values.numel() <= DIRECT_TOPK:
             scores = (self.values.view(*before.shape, -1) + before[..., None]).flatten(1)  # (N, W · V)
-            indices = torch.arange(scores.shape[1], device=scores.device).expand_as(scores)
-        else:
-            scores, indices = self._block_topk(before, count)
-        best = scores.topk(min(count, scores.shape[1]))
+            best = scores.topk(min(count, scores.shape[1]))
+            return _array(best.values), _array(best.indices)
+        scores, indices = self._block_topk(before, count)
+        best = scores.topk(count)
         return _array(best.values), _array(indices.gather(1, best.indices))
 
     def _block_topk(self, before: Tensor, count: int) -> tuple[Tensor, Tensor]:

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softgaze.attention import MultiHeadAttention, Positions, WeightsHook, causal_mask, padding_mask
+from softgaze.attention import MultiHeadAttention, Positions, WeightsHook, causal_mask, linear, padding_mask
 from softgaze.dropout import Dropout
 from softgaze.errors import pick
 from softgaze.kv_cache import KVCache
@@ -60,8 +60,7 @@ class PreNorm(nn.Module):
 
     def after(self, x: Tensor, output: Tensor) -> Tensor:
         """Add the `output` of f to the residual stream."""
-        added: Tensor = x + self.dropout(output)
-        return added
+        return x + (self.dropout(output) if self.training else output)
 
 
 class PostNorm(PreNorm):
@@ -73,7 +72,7 @@ class PostNorm(PreNorm):
         return x
 
     def after(self, x: Tensor, output: Tensor) -> Tensor:
-        normed: Tensor = self.norm(x + self.dropout(output))
+        normed: Tensor = self.norm(x + (self.dropout(output) if self.training else output))
         return normed
 
 
@@ -91,26 +90,26 @@ class FeedForward(nn.Module):
 
     def activate(self, x: Tensor) -> Tensor:
         """Return the hidden layer."""
-        return F.relu(self.inner(x))
+        return F.relu(linear(self.inner, x))
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, N, D) -> (B, N, D)."""
-        output: Tensor = self.outer(self.dropout(self.activate(x)))
-        return output
+        hidden = self.activate(x)
+        return linear(self.outer, self.dropout(hidden) if self.training else hidden)
 
 
 class GELUFeedForward(FeedForward):
     """W₂ GELU(W₁ x)."""
 
     def activate(self, x: Tensor) -> Tensor:
-        return F.gelu(self.inner(x))
+        return F.gelu(linear(self.inner, x))
 
 
 class SiLUFeedForward(FeedForward):
     """W₂ SiLU(W₁ x); Marian calls it swish."""
 
     def activate(self, x: Tensor) -> Tensor:
-        return F.silu(self.inner(x))
+        return F.silu(linear(self.inner, x))
 
 
 class SwiGLUFeedForward(FeedForward):
@@ -121,8 +120,7 @@ class SwiGLUFeedForward(FeedForward):
         self.gate = nn.Linear(width, inner_width)
 
     def activate(self, x: Tensor) -> Tensor:
-        gated: Tensor = F.silu(self.inner(x)) * self.gate(x)
-        return gated
+        return F.silu(linear(self.inner, x)) * linear(self.gate, x)
 
 
 FEED_FORWARDS: dict[str, type[FeedForward]] = {

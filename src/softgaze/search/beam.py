@@ -139,16 +139,16 @@ def advance(candidates: Candidates, state: BeamState, beam_size: int) -> BeamSta
     """Keep the best `beam_size` unfinished candidates of the sentences that are not done."""
     is_eos = candidates.token == EOS
     unfinished_first = is_eos.argsort(axis=1, kind="stable")[:, :beam_size]  # (N, W'), best first
-    totals = np.take_along_axis(np.where(is_eos, IMPOSSIBLE, candidates.totals), unfinished_first, 1)
+    sentences = np.arange(len(is_eos))[:, None]  # indexed directly: `take_along_axis` takes twice as long
+    totals = np.where(is_eos, IMPOSSIBLE, candidates.totals)[sentences, unfinished_first]
     live = np.flatnonzero((state.num_finished < beam_size) & ~candidates.at_limit & (totals[:, 0] > IMPOSSIBLE))
 
-    columns, width = unfinished_first[live], state.totals.shape[1]
-    origin = np.take_along_axis(candidates.origin[live], columns, 1)
+    columns, width, rows = unfinished_first[live], state.totals.shape[1], live[:, None]
     return BeamState(
         sentence=state.sentence[live],
         num_finished=state.num_finished[live],
-        rows=live[:, None] * width + origin,
-        tokens=candidates.tokens(state, live[:, None], columns),
+        rows=rows * width + candidates.origin[rows, columns],
+        tokens=candidates.tokens(state, rows, columns),
         totals=totals[live],
         limits=state.limits[live],
         prefixes=state.prefixes[live],

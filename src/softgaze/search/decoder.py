@@ -19,6 +19,7 @@ Prefixes = Sequence[Sequence[int]]
 
 IMPOSSIBLE = -np.inf  # log-probability of a forbidden token
 MIN_LOG_PROB = -1e6  # floor of the model's log-probabilities, so that a forced token is never impossible
+NEVER_GENERATED = np.array([PAD, UNK, BOS])
 BLOCK = 64  # tokens per block of the two-level top-k
 
 
@@ -124,15 +125,6 @@ class Constraint(Protocol):
         """Forbid tokens that may not follow `tokens` (R, t); `forced` (R,) is the prefix token at t, or −1."""
 
 
-class NoSpecialTokens:
-    """Never generate PAD, UNK or BOS."""
-
-    _tokens = np.array([PAD, UNK, BOS])
-
-    def apply(self, log_probs: NextTokenLogProbs, tokens: Array, forced: Array) -> None:
-        log_probs.forbid(self._tokens)
-
-
 class ForcedPrefix:
     """Generate the prefix of each sentence first."""
 
@@ -194,13 +186,15 @@ class Constraints:
             ]
         )
         ngram = options.no_repeat_ngram_size
-        self.active: list[Constraint] = [NoSpecialTokens()]
-        self.active += [ForcedPrefix()] * bool(self.prefixes.shape[1])
+        self.active: list[Constraint] = [ForcedPrefix()] * bool(self.prefixes.shape[1])
         self.active += [NoRepeatNgram(ngram)] * bool(ngram)
         self.active += [MinLength(options.min_length, eos_may_be_last=bool(ngram))] * bool(options.min_length)
 
     def apply(self, log_probs: NextTokenLogProbs, tokens: Array, prefixes: Array) -> None:
         """Apply all constraints to rows with `tokens` (R, t) and `prefixes` (R, P)."""
+        log_probs.forbid(NEVER_GENERATED)
+        if not self.active:
+            return
         position = tokens.shape[1]
         forced = prefixes[:, position] if position < prefixes.shape[1] else np.full(len(tokens), -1)
         for constraint in self.active:
