@@ -2,12 +2,15 @@
 
     python -m benchmarks.learning curves --train SRC TGT --dev SRC TGT     with the measures for a CPU, and without
     python -m benchmarks.learning minutes --train SRC TGT --dev SRC TGT    minutes to a BLEU, compared with JoeyNMT
+    python -m benchmarks.learning starts --train SRC TGT --dev SRC TGT     from corpus statistics, and from noise
 
-They write `learning-curves.md` and `learning-minutes.md`, and resume after an interruption.
+They write `learning-curves.md`, `learning-minutes.md` and `learning-starts.md`, and resume after an interruption.
+`starts` adds its runs to `learning-starts.json`.
 """
 
 import argparse
 import json
+import resource
 import statistics
 import subprocess
 import sys
@@ -186,9 +189,53 @@ def course_table(found: dict[str, list[Validation]]) -> str:
     return "\n".join(lines)
 
 
+# --- from statistics and from noise -----------------------------------------------------------------------------
+
+STARTS = HERE / "learning-starts.json"
+START_KEY = ("corpus", "arch", "start", "updates", "dropout", "seed")
+
+
+def starts(arguments: argparse.Namespace) -> str:
+    """Train from both starts with several seeds, add the runs to the recorded ones, and return the table of all."""
+    rows = json.loads(STARTS.read_text(encoding="utf-8")) if STARTS.exists() else []
+    for seed in arguments.seeds:
+        for start in ("statistics", "none"):
+            row = {"corpus": arguments.corpus, "arch": arguments.arch, "start": start, "updates": arguments.steps}
+            row |= {"dropout": arguments.dropout, "seed": seed}
+            if any(all(other[key] == row[key] for key in START_KEY) for other in rows):
+                continue
+            rows.append(row | measure_start(row, arguments))
+            STARTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return start_table(rows)
+
+
+def measure_start(row: dict[str, Any], arguments: argparse.Namespace) -> dict[str, float]:
+    """Return the scores at the end of a run, and the CPU seconds of the whole command."""
+    out = WORK / "learning" / "-".join(str(row[key]) for key in START_KEY)
+    options = ["--arch", row["arch"], "--warm-start", row["start"], "--seed", str(row["seed"])]
+    options += ["--steps", str(row["updates"]), "--set", f"model.options.dropout={row['dropout']}", "--fresh"]
+    before = resource.getrusage(resource.RUSAGE_CHILDREN)
+    last = train(out, arguments, *options)[-1]
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    assert last.loss is not None
+    return {"loss": round(last.loss, 3), "bleu": round(last.bleu, 1), "cpu_seconds": round(seconds)}
+
+
+def start_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return one line per run, both starts of the same run together."""
+    titles = ("corpus", "arch", "updates", "dropout", "seed", "start", "dev loss", "dev BLEU", "CPU s per update")
+    lines = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
+    keys = ("corpus", "arch", "updates", "dropout", "seed", "start", "loss", "bleu")
+    for row in sorted(rows, key=lambda row: [str(row[key]).rjust(20) for key in keys[:6]]):
+        cells = [*(str(row[key]) for key in keys), f"{row['cpu_seconds'] / row['updates']:.2f}"]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 # --- command line -----------------------------------------------------------------------------------------------
 
-KINDS = {"curves": curves, "minutes": minutes}
+KINDS = {"curves": curves, "minutes": minutes, "starts": starts}
 
 
 def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -196,8 +243,11 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--train", nargs=2, metavar=("SRC", "TGT"), required=True)
     parser.add_argument("--dev", nargs=2, metavar=("SRC", "TGT"), required=True)
-    parser.add_argument("--steps", type=int, default=2000, help="curves: updates")
-    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2], help="curves: so many runs each way")
+    parser.add_argument("--steps", type=int, default=2000, help="curves, starts: updates")
+    parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2], help="curves, starts: so many runs each way")
+    parser.add_argument("--corpus", default="multi30k en-de", help="starts: name of the corpus in the table")
+    parser.add_argument("--arch", default="transformer", help="starts: architecture")
+    parser.add_argument("--dropout", type=float, default=0.0, help="starts: dropout")
     parser.add_argument("--minutes", type=float, default=20, help="minutes: for each contender")
     parser.add_argument("--every", type=int, default=250, help="updates between validations")
     parser.add_argument("--threads", type=int, default=2)

@@ -56,6 +56,7 @@ PARTS = {
         "docs/decisions/*",
         "docs/engines",
         "docs/reliability",
+        "docs/warm-start",
         "docs/scale",
         "docs/log",
         "CHANGELOG",

@@ -50,15 +50,27 @@ class TrainingSettings(Section):
     batch_tokens: int | None = Field(None, ge=1, description="Batch size in padded tokens of the longer side.")
     accumulate: int = Field(1, ge=1, description="Batches per update (gradient accumulation).")
     learning_rate: float | None = Field(None, gt=0, description="Peak learning rate.")
-    schedule: Literal["inverse-sqrt", "cosine", "constant"] = Field(
-        "inverse-sqrt",
-        description="Learning rate after warmup: inverse-sqrt, cosine (needs --steps) or constant.",
+    schedule: Literal["inverse-sqrt", "cosine", "constant"] | None = Field(
+        None,
+        description="Learning rate after warmup: constant, inverse-sqrt or cosine (needs --steps). "
+        "Default: constant with a budget, inverse-sqrt without.",
+    )
+    decay: float | None = Field(
+        None,
+        ge=0,
+        le=1,
+        description="Last share of the budget, in which the learning rate falls linearly to zero; without a budget it "
+        "falls after the patience. Default: 0.3, with cosine 0.",
     )
     warmup: int | None = Field(None, ge=0, description="Updates of linear warmup.")
     weight_decay: float = Field(0.0, ge=0, description="Weight decay of AdamW.")
     beta2: float = Field(0.98, gt=0, lt=1, description="Beta 2 of AdamW.")
     clip: float = Field(1.0, gt=0, description="Maximum gradient norm.")
     label_smoothing: float = Field(0.1, ge=0, lt=1, description="Probability spread over all other tokens.")
+    warm_start: Literal["statistics", "none"] | None = Field(
+        None,
+        description="First weights: statistics of the corpus, or none (random). Default: statistics for Transformers.",
+    )
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto", description="float32, bfloat16 or auto: bfloat16 if the hardware supports it."
     )
@@ -73,7 +85,7 @@ class TrainingSettings(Section):
     )
     guided_head: int | None = Field(None, ge=0, description="With --guided: head to guide, from 0. Default: 0.")
     fast: bool = Field(
-        True, description="On a CPU, compute the two halves of a batch in parallel; false: the batch at once."
+        True, description="On a CPU with several threads, compute the two halves of a batch in parallel."
     )
     rank_timeout: float = Field(
         600.0, gt=0, description="Seconds to wait for another rank in distributed training before giving up."
@@ -90,6 +102,11 @@ class BudgetSettings(Section):
     steps: int | None = Field(None, ge=1, description="Updates.")
     epochs: int | None = Field(None, ge=1, description="Epochs.")
     patience: int = Field(10, ge=1, description="Validations without improvement before stopping.")
+
+    @property
+    def has_limit(self) -> bool:
+        """Return whether the run has a known end."""
+        return bool(self.minutes or self.steps or self.epochs)
 
 
 class ValidationSettings(Section):
@@ -152,6 +169,9 @@ DEFAULTS: dict[str, dict[str, Defaults]] = {
     },
 }
 
+WARM_START_ARCHS = ("transformer",)  # where the warm start was measured to help
+DECAY = 0.3  # of the budget: shorter ends noisier, longer lowers the mean learning rate (docs/warm-start.md)
+
 # Options of one arch at every size. The model classes default to their papers, and older bundles keep their options.
 ARCH_OPTIONS: dict[str, dict[str, Any]] = {"rnn-luong": {"shortcut": True}, "rnn-bahdanau": {"shortcut": True}}
 
@@ -163,6 +183,11 @@ def resolve(config: Config, *, trained: bool = False) -> Config:
     given = config.training
     missing = [name for name in ("learning_rate", "warmup", "batch_tokens") if getattr(given, name) is None]
     training = given.model_copy(update={name: getattr(defaults, name) for name in missing})
+    schedule = training.schedule or ("constant" if config.budget.has_limit else "inverse-sqrt")
+    decay = training.decay if training.decay is not None else 0.0 if schedule == "cosine" else DECAY
+    is_warm = not trained and config.model.arch in WARM_START_ARCHS
+    warm_start = training.warm_start or ("statistics" if is_warm else "none")
+    training = training.model_copy(update={"schedule": schedule, "decay": decay, "warm_start": warm_start})
     options = {} if trained else {**defaults.options, **ARCH_OPTIONS.get(config.model.arch, {})}
     model = config.model.model_copy(update={"options": {**options, **config.model.options}})
     if training.schedule == "cosine" and config.budget.steps is None:

@@ -4,7 +4,8 @@ import json
 
 import pytest
 
-from benchmarks.learning import Validation, curve_table, first_at, level_table, parse, scored
+from benchmarks.learning import STARTS, Validation, curve_table, first_at, level_table, parse, scored, start_table
+from benchmarks.training import ROOT
 from bundles import tokenizer
 from softgaze.bundle import Tokenizers
 
@@ -28,6 +29,12 @@ def test_curves_show_the_gap_between_ways_and_between_seeds():
     assert first.startswith("| 250 | 4.000, 10.0 | 4.000, 11.0 | 4.000, 14.0 | 4.000, 11.0 |")
     assert first.endswith("| +0.000, +1.0 | 0.000, 4.0 |")
     assert second.endswith("| +0.000, -2.5 | 0.000, 1.0 |")
+
+
+def test_the_page_about_the_warm_start_shows_the_recorded_runs():
+    rows = json.loads(STARTS.read_text(encoding="utf-8"))
+    assert rows
+    assert start_table(rows) in (ROOT / "docs" / "warm-start.md").read_text(encoding="utf-8")
 
 
 def test_what_a_peer_said_in_pieces_is_scored_as_text(tmp_path):

@@ -21,6 +21,8 @@ from softgaze.training.gradients import rank_shares
 TOLERANCE = 5e-3  # Adam makes a whole step of a gradient that rounds to just above or below zero
 
 SETTINGS = {
+    "training.warmup": 400,  # small steps, so that rounding stays small
+    "training.decay": 0,  # a raised budget must not change the rates before
     "training.batch_tokens": 64,
     "training.average": 0,
     "validation.every": 10,

@@ -17,6 +17,31 @@ def config(schedule, steps=100):
     return resolve(parse_config({"training": training, "budget": {"steps": steps}}))
 
 
+@pytest.mark.parametrize("schedule", ["inverse-sqrt", "constant"])
+def test_the_rate_falls_to_zero_in_the_last_part_of_the_budget(schedule):
+    given = config(schedule)
+    rates = [learning_rate(given, step, used=(step - 1) / 100) for step in range(11, 101)]
+    plain = [learning_rate(given, step) for step in range(11, 101)]
+    assert rates[:60] == plain[:60]
+    left = [1 - (step - 1) / 100 for step in range(71, 101)]
+    assert rates[60:] == pytest.approx([rate * share / 0.3 for rate, share in zip(plain[60:], left, strict=True)])
+    assert learning_rate(given, 101, used=1.0) == 0.0
+    assert learning_rate(given, 50, used=0.4, remaining=0.25) == pytest.approx(learning_rate(given, 50) / 4)
+
+
+def test_without_decay_the_budget_changes_nothing():
+    given = resolve(parse_config({"training": {"decay": 0, "learning_rate": 2.0}, "budget": {"steps": 1000}}))
+    assert learning_rate(given, 999, used=0.999) == 2.0
+
+
+@pytest.mark.parametrize(
+    ("budget", "schedule"), [({}, "inverse-sqrt"), ({"minutes": 5}, "constant"), ({"steps": 5}, "constant")]
+)
+def test_the_default_schedule_depends_on_the_budget(budget, schedule):
+    training = resolve(parse_config({"budget": budget})).training
+    assert (training.schedule, training.decay) == (schedule, 0.3)
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_warmup_is_linear(schedule):
     rates = [learning_rate(config(schedule), step) for step in range(1, 11)]

@@ -8,10 +8,12 @@ import xml.etree.ElementTree as ElementTree
 
 import pytest
 import torch
+import yaml
 
-from corpora import corpus, small
+from corpora import SMALL, corpus, small
 from runs import EventLog
 from softgaze.bundle import Bundle
+from softgaze.config import parse_config
 from softgaze.data.corpus import Corpus
 from softgaze.errors import DataError, UsageError
 from softgaze.training.callbacks import read_metrics
@@ -89,6 +91,57 @@ def test_a_resumed_run_equals_an_uninterrupted_one(tmp_path, text, step):
     for run in ("straight", "broken"):
         steps = [line["step"] for line in read_metrics(tmp_path / run / "metrics.jsonl")]
         assert steps == sorted(steps)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "inverse-sqrt", "cosine"])
+@pytest.mark.parametrize("warm_start", ["statistics", "none"])
+def test_killed_equals_not_killed_with_every_schedule_and_start(tmp_path, text, schedule, warm_start):
+    config = small(training={"schedule": schedule, "warm_start": warm_start})
+    train(config, text, None, tmp_path / "straight")
+    with pytest.raises(Interrupted):
+        train(config, text, None, tmp_path / "killed", callback=StopAt(6))
+    train(config, text, None, tmp_path / "killed")
+    assert weights(tmp_path / "straight") == weights(tmp_path / "killed")
+
+
+def test_a_raised_budget_ends_as_if_given_at_once_unless_the_decay_had_begun(tmp_path, text):
+    short, long = (small(budget={"steps": steps}, model={"options": {"dropout": 0.1}}) for steps in (6, 12))
+    train(long, text, None, tmp_path / "straight")
+    with pytest.raises(Interrupted):
+        train(short, text, None, tmp_path / "raised", callback=StopAt(4))
+    log = EventLog()
+    train(long, text, None, tmp_path / "raised", callback=log)
+    assert weights(tmp_path / "straight") == weights(tmp_path / "raised")
+    rates = [update.learning_rate for update in log.updates]
+    assert rates[0] > 3 * rates[-1] > 0
+
+
+def test_a_resumed_run_keeps_the_choices_for_its_first_budget(tmp_path, text):
+    given = {"model": {"options": SMALL["transformer"]}, "validation": {"sentences": 4}}
+    first, second = EventLog(), EventLog()
+    train(parse_config({**given, "budget": {"steps": 4}}), text, None, tmp_path / "run", callback=first)
+    stored = (tmp_path / "run" / "training.yaml").read_text()
+    train(parse_config({**given, "budget": {"steps": 6}}), text, None, tmp_path / "run", callback=second)
+    assert any("training.warmup=1" in message for message in first.messages)
+    assert not any("chosen" in message for message in second.messages)
+    assert (tmp_path / "run" / "training.yaml").read_text() == stored.replace("steps: 4", "steps: 6")
+    assert second.steps == [5, 6]
+
+
+def test_a_run_of_an_earlier_version_resumes_without_what_it_did_not_have(tmp_path, text):
+    train(small(training={"warm_start": "none", "decay": 0, "schedule": "inverse-sqrt"}), text, None, tmp_path / "run")
+    stored = yaml.safe_load((tmp_path / "run" / "training.yaml").read_text())
+    del stored["training"]["warm_start"], stored["training"]["decay"]
+    (tmp_path / "run" / "training.yaml").write_text(yaml.safe_dump(stored))
+    assert train(small(budget={"steps": 10}), text, None, tmp_path / "run")["step"] == 10
+    with pytest.raises(UsageError, match=r"training\.warm_start: none → statistics"):
+        train(small(training={"warm_start": "statistics"}), text, None, tmp_path / "run")
+
+
+def test_pairs_longer_than_the_learned_positions_are_an_error(tmp_path, text):
+    config = small(model={"options": {"positions": "learned", "max_length": 4}})
+    with pytest.raises(UsageError, match=r"data\.max_length=3"):
+        train(config, text, None, tmp_path / "run")
 
 
 def test_a_finished_run_does_nothing_until_its_budget_is_raised(tmp_path, text):

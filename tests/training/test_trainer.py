@@ -1,7 +1,7 @@
 """The training loop: non-finite numbers never reach a checkpoint, budgets end it, and the best weights are kept."""
 
 import math
-from itertools import count
+from itertools import count, pairwise
 from types import SimpleNamespace
 
 import numpy as np
@@ -184,6 +184,12 @@ def test_a_rollback_drops_the_metrics_it_repeats(tmp_path, monkeypatch):
 # --- the budget -------------------------------------------------------------------------------------------------
 
 
+def patient(patience=2, **training):
+    """Return settings of a run that only its patience ends."""
+    budget = {"steps": None, "patience": patience}
+    return small(budget=budget, validation={"every": 1}, training={"average": 0, **training})
+
+
 @pytest.mark.parametrize(
     ("bleu", "end", "best"),
     [
@@ -195,9 +201,64 @@ def test_a_rollback_drops_the_metrics_it_repeats(tmp_path, monkeypatch):
 )
 def test_patience_ends_a_run_without_a_budget(tmp_path, monkeypatch, bleu, end, best):
     script_scores(monkeypatch, *bleu)
-    config = small(budget={"steps": None, "patience": 2}, validation={"every": 1}, training={"average": 0})
-    facts = complete(trainer(tmp_path / "run", config))
+    facts = complete(trainer(tmp_path / "run", patient(decay=0)))
     assert (facts["step"], facts["best_step"]) == (end, best)
+
+
+def test_after_the_patience_the_learning_rate_falls_to_zero(tmp_path, monkeypatch, log):
+    monkeypatch.setattr(trainer_module, "PATIENCE_DECAY", 2.0)
+    script_scores(monkeypatch, 5, 1, 1, 9, 1)  # better during the decay, which goes on
+    facts = complete(trainer(tmp_path / "run", patient(schedule="constant", warmup=0), log))
+    assert (facts["step"], facts["best_step"]) == (9, 4)
+    peak = log.updates[0].learning_rate
+    rates = [update.learning_rate / peak for update in log.updates]
+    assert rates == pytest.approx([1, 1, 1, *(1 - step / 6 for step in range(6))])
+
+
+@pytest.mark.parametrize("step", [2, 3, 5, 8])
+def test_a_decay_after_the_patience_survives_a_kill(tmp_path, monkeypatch, log, step):
+    monkeypatch.setattr(trainer_module, "PATIENCE_DECAY", 2.0)
+    script_scores(monkeypatch, 5, 1, 1, 9, 1)
+    straight = trainer(tmp_path / "straight", patient())
+    complete(straight)
+    script_scores(monkeypatch, 5, 1, 1, 9, 1)
+    killed = trainer(tmp_path / "killed", patient())
+    killed.resume()
+    for _ in zip(range(step), killed.updates(), strict=False):
+        killed.validate_and_save()
+    again = trainer(tmp_path / "killed", patient(), log)
+    complete(again)
+    assert log.steps == [*range(step + 1, 10)]
+    assert torch.equal(weights(again), weights(straight))
+
+
+def test_a_raised_patience_ends_the_decay(tmp_path, monkeypatch, log):
+    script_scores(monkeypatch, 5, 1)
+    complete(trainer(tmp_path / "run", patient(schedule="constant")))
+    complete(trainer(tmp_path / "run", patient(4, schedule="constant"), log))
+    assert log.steps == [5, 6, 7]
+    assert log.updates[0].learning_rate == pytest.approx(log.updates[1].learning_rate)
+    assert log.updates[-1].learning_rate <= log.updates[0].learning_rate
+
+
+def test_with_minutes_the_learning_rate_falls_with_the_clock(tmp_path, monkeypatch, log):
+    clock = count(0, 2.0)  # each reading is two seconds later
+    monkeypatch.setattr(
+        trainer_module, "time", SimpleNamespace(monotonic=lambda: next(clock), perf_counter=lambda: 0.0)
+    )
+    config = small(budget={"steps": None, "minutes": 1}, training={"average": 0, "warmup": 1})
+    run = trainer(tmp_path / "run", config, log)
+    run.resume()
+    while run.progress.elapsed < 45:
+        run.update([next(run.batches.batches_from(run.progress.step))])
+    run.save()
+    again = trainer(tmp_path / "run", config, log)
+    complete(again)
+    rates = [update.learning_rate for update in log.updates]
+    peak = again.config.training.learning_rate
+    assert all(after < before for before, after in pairwise(rates))
+    assert rates[0] == pytest.approx(peak * (1 - run.progress.elapsed / 60) / 0.3, rel=0.2)
+    assert 0 < rates[-1] < peak / 4
 
 
 def test_an_epoch_is_every_pair_once(tmp_path):

@@ -29,6 +29,7 @@ DEFAULT_BEAM_SIZE = 5
 # Choices; a test compares each with the table of the module that implements it.
 ArchName = Literal["transformer", "rnn-luong", "rnn-bahdanau", "conv", "rnn", "captioner"]
 SizeName = Literal["tiny", "small", "base", "big"]
+WarmStart = Literal["statistics", "none"]
 AttentionKind = Literal["cross", "encoder", "decoder"]
 RowMeaning = Literal["predicting", "reading"]
 MapMeasure = Literal["weights", "norms", "rollout"]

@@ -40,6 +40,10 @@ def train(
     init: Annotated[
         Path | None, option("Fine-tune this trained model.", metavar="MODEL", panel=opt.MODEL_PANEL)
     ] = None,
+    warm_start: Annotated[
+        opt.WarmStart | None,
+        choice("First weights.", default="statistics for transformer", panel=opt.MODEL_PANEL),
+    ] = None,
     minutes: opt.Minutes = None,
     steps: opt.Steps = None,
     epochs: Annotated[int | None, option("Number of epochs.", panel=opt.LIMITS)] = None,
@@ -60,7 +64,8 @@ def train(
     softgaze train --images photos --captions captions.csv -o runs/photos
 
     All settings have defaults for the --arch and --size. Ctrl-C saves; the
-    same command resumes. The run directory is a usable model at any time:
+    same command resumes. The learning rate falls to zero at the end of
+    --minutes or --steps. The run directory is a usable model at any time:
     softgaze translate runs/mine "Hello."
     """
     from softgaze.cli._progress import training_display
@@ -76,7 +81,7 @@ def train(
         files.settings(),
         model={"arch": arch, "size": size},
         data={"source_language": source_lang, "target_language": target_lang, "vocabulary": vocabulary},
-        training={"seed": seed},
+        training={"seed": seed, "warm_start": warm_start},
         budget={"minutes": minutes, "steps": steps, "epochs": epochs},
         validation={"attention_history": attention_history},
     )

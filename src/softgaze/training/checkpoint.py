@@ -42,7 +42,8 @@ class TrainingProgress:
     best: float | None = None  # value of the chosen metric, higher is better
     best_step: int = 0
     validated_step: int = 0
-    bad_validations: int = 0  # in a row
+    bad_validations: int = 0  # in a row, before the decay
+    decay_start: int | None = None  # step at which the patience was exhausted and the learning rate began to fall
     skipped: int = 0  # updates with non-finite numbers
     lr_scale: float = 1.0  # below 1 after a rollback
     rolled_back: bool = False

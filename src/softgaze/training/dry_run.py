@@ -8,14 +8,21 @@ from pathlib import Path
 
 import numpy as np
 
-from softgaze.config import Config, resolve
+from softgaze.config import Config
 from softgaze.data.batching import Batch, padding_share
 from softgaze.runtime import peak_memory, pick_device
 from softgaze.training.callbacks import Callback
 from softgaze.training.checkpoint import KEEP
 from softgaze.training.preprocess import AnyCorpus, preprocess
 from softgaze.training.run_directory import RunDirectory
-from softgaze.training.train import alignment_files, check_corpus_type, describe_guided, make_trainer, preserve_rng
+from softgaze.training.train import (
+    alignment_files,
+    check_corpus_type,
+    complete_settings,
+    describe_guided,
+    make_trainer,
+    preserve_rng,
+)
 from softgaze.training.trainer import Trainer
 
 WARMUP, TIMED = (2, 5.0), (8, 20.0)  # at most so many updates, and none started after so many seconds
@@ -23,11 +30,11 @@ WARMUP, TIMED = (2, 5.0), (8, 20.0)  # at most so many updates, and none started
 
 def estimate(config: Config, corpus: AnyCorpus, dev: AnyCorpus | None, device: str, guided: Sequence[Path] = ()) -> str:
     """Return a report on parameters, peak memory of the largest batch, speed, time and disk space."""
-    config = resolve(config)
     check_corpus_type(config.model.arch, corpus)
-    alignments = alignment_files(config, corpus, guided)
     with tempfile.TemporaryDirectory(prefix="softgaze-") as directory, preserve_rng():
         run = RunDirectory(Path(directory))
+        config, _ = complete_settings(config, corpus, run, pick_device(device))
+        alignments = alignment_files(config, corpus, guided)
         data = preprocess(run.encoded, corpus, dev, config.data, config.training.seed, guided=alignments)
         trainer = make_trainer(run, config, data, pick_device(device), Callback())
         speed = measure_speed(trainer)

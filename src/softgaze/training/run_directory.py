@@ -15,10 +15,17 @@ import yaml
 from softgaze import __version__
 from softgaze.atomic_io import TEMPORARY, remove, write_errors, write_text
 from softgaze.bundle import HELD_OUT
-from softgaze.config import Config, current_names, differences, merge_settings
+from softgaze.config import Config, Section, current_names, differences, merge_settings
 from softgaze.errors import UsageError
 from softgaze.explain.serialization import HISTORY_FILE
 
+# Settings of runs that are older than these settings.
+EARLIER = {"training": {"schedule": "inverse-sqrt", "decay": 0.0, "warm_start": "none"}}
+# Settings that a run chooses for its first budget, and keeps.
+CHOSEN = {
+    "training": ("batch_tokens", "learning_rate", "schedule", "decay", "warmup", "warm_start"),
+    "validation": ("every",),
+}
 SETTINGS, RESULT, LOCK = "training.yaml", "result.json", ".lock"
 
 
@@ -48,7 +55,7 @@ class RunDirectory:
             for entry in entries:
                 if entry.name != LOCK:
                     remove(entry)
-        if (self.path / SETTINGS).is_file():
+        if self.is_started:
             self.check_settings(settings)
         write_text(self.path / SETTINGS, yaml.safe_dump(settings, sort_keys=False, allow_unicode=True))
         write_text(self.path / "environment.json", json.dumps(environment(), indent=2))
@@ -58,7 +65,7 @@ class RunDirectory:
     @contextmanager
     def removed_on_error(self) -> Iterator[None]:
         """Remove a new run if the block fails, so that the corrected command starts clean."""
-        is_new = not (self.path / SETTINGS).exists()
+        is_new = not self.is_started
         try:
             yield
         except BaseException:
@@ -68,8 +75,7 @@ class RunDirectory:
 
     def check_settings(self, settings: dict[str, Any]) -> None:
         """Raise a `UsageError` if settings changed; the budget may, unless the schedule depends on it."""
-        stored = current_names(yaml.safe_load((self.path / SETTINGS).read_text(encoding="utf-8")))
-        before = merge_settings(Config().model_dump(), stored)  # settings newer than the run had their defaults
+        before = self.stored_settings()
         ignored = () if settings["training"]["schedule"] == "cosine" else ("budget.",)
         changed = [line for line in differences(before, settings) if not line.startswith(ignored)]
         if changed:
@@ -77,6 +83,27 @@ class RunDirectory:
                 f"{self.path}: this run started with other settings ({'; '.join(changed)}); "
                 "use the same ones, another --out, or --fresh to start over"
             )
+
+    def stored_settings(self) -> dict[str, Any]:
+        """Return the settings the run started with; those newer than the run had their defaults, or `EARLIER`."""
+        stored = current_names(yaml.safe_load((self.path / SETTINGS).read_text(encoding="utf-8")))
+        return merge_settings(Config().model_dump(), EARLIER, stored)
+
+    @property
+    def is_started(self) -> bool:
+        """Whether the run has settings to resume with."""
+        return (self.path / SETTINGS).is_file()
+
+    def fill_in(self, config: Config) -> Config:
+        """Return the settings with those that the run chose for itself when it started."""
+        stored = self.stored_settings()
+        options = {**stored["model"]["options"], **config.model.options}
+        sections: dict[str, Section] = {"model": config.model.model_copy(update={"options": options})}
+        for name, keys in CHOSEN.items():
+            section: Section = getattr(config, name)
+            chosen = {key: stored[name][key] for key in keys if getattr(section, key) is None}
+            sections[name] = section.model_copy(update=chosen)
+        return config.model_copy(update=sections)
 
     def result(self) -> dict[str, Any] | None:
         """Return the facts of a finished run."""

@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import torch
 
 from softgaze.atomic_io import write_text
@@ -15,16 +16,18 @@ from softgaze.data.corpus import Corpus
 from softgaze.errors import DataError, ResourceError, UsageError
 from softgaze.explain.render.charts import Axis, ChartPoint, Panel, Series, line_chart
 from softgaze.explain.render.pages import run_history_page
-from softgaze.models import MODELS, check_options, model_options
+from softgaze.models import MODELS, Seq2Seq, check_options, model_options
 from softgaze.runtime import pick_device
 from softgaze.training.alignment_data import AUTO, AlignmentFiles, Alignments, LearnedAlignments
 from softgaze.training.attention_losses import check_attention_settings
+from softgaze.training.budget_choices import Choice, choose_for_budget
 from softgaze.training.callbacks import Callback, read_metrics
 from softgaze.training.distributed import Distributed, init_distributed
 from softgaze.training.preprocess import AnyCorpus, PreprocessedData, preprocess
 from softgaze.training.run_directory import RunDirectory
 from softgaze.training.signals import catch_signals
 from softgaze.training.trainer import Trainer
+from softgaze.training.warm_start import warm_start
 
 INHERITED = (IMPORTED, SEARCH, ALIGNMENT_HEAD)  # facts that fine-tuning keeps
 MAX_REPORTED = 10  # unreadable files reported one by one
@@ -67,8 +70,10 @@ def train(
     start = Bundle.open(init) if init else None
     if start:
         start.check_size()
-    config = resolve(with_model_of(start, config), trained=True) if start else resolve(config)
-    check_options(config.model.arch, config.model.size, config.model.options)
+    if start and config.training.warm_start == "statistics":
+        raise UsageError("--init and --warm-start statistics are two different starts; give one of them")
+    config = with_model_of(start, config) if start else config
+    check_options(config.model.arch, config.model.size, resolve(config, trained=bool(start)).model.options)
     check_corpus_type(config.model.arch, corpus)
     run = RunDirectory(out, encoded)
     with preserve_rng(), init_distributed(config.training.rank_timeout) as distributed:
@@ -81,15 +86,19 @@ def train(
                     "that all machines share"
                 )
             data = PreprocessedData.open(run.encoded)
+            config = resolve(run.fill_in(config), trained=bool(start))  # with the choices of rank 0
             return run_to_end(make_trainer(run, config, data, torch_device, Callback(), start, distributed))
         corpus.count()  # finds missing or unequal files before --fresh deletes anything
         if dev is not None:
             dev.count()
-        alignments = alignment_files(config, corpus, guided, callback)
         run.check()
+        config, choices = complete_settings(config, corpus, run, torch_device, start=start, fresh=fresh)
+        alignments = alignment_files(config, corpus, guided, callback)
         with run.locked():
             with run.removed_on_error():
                 run.prepare(config, fresh)
+                for choice in choices:
+                    callback.on_message(f"chosen for this budget: {choice}")
                 tokenizers = start.tokenizers if start else None
                 report = UnreadableReport(callback)
                 seed = config.training.seed
@@ -97,6 +106,24 @@ def train(
                 distributed.barrier()
                 trainer = make_trainer(run, config, data, torch_device, callback, start, distributed)
             return run_to_end(trainer)
+
+
+def complete_settings(
+    config: Config,
+    corpus: AnyCorpus,
+    run: RunDirectory,
+    device: torch.device,
+    *,
+    start: Bundle | None = None,
+    fresh: bool = False,
+) -> tuple[Config, list[Choice]]:
+    """Fill in every open setting: from the run if it resumes, else for the budget, then with the defaults."""
+    choices: list[Choice] = []
+    if run.is_started and not fresh:
+        config = run.fill_in(config)
+    elif start is None and device.type == "cpu":  # a GPU makes more updates in a minute than the choices expect
+        config, choices = choose_for_budget(config, corpus)
+    return resolve(config, trained=start is not None), choices
 
 
 def preserve_rng() -> AbstractContextManager[None]:
@@ -163,7 +190,7 @@ def make_trainer(
     start: Bundle | None = None,
     distributed: Distributed | None = None,
 ) -> Trainer:
-    """Return a trainer whose first weights are drawn from the seed, or are those of `start`."""
+    """Return a trainer whose first weights come from the seed and the corpus, or are those of `start`."""
     source_language, target_language = data.facts["languages"]
     options = dict(config.model.options)
     if not config.data.joint and "tie" in model_options(MODELS[config.model.arch]):
@@ -178,10 +205,28 @@ def make_trainer(
     )
     torch.manual_seed(hash_key(config.training.seed, 0) % 2**63)
     model = description.build(data.tokenizers)
+    check_lengths(model, data)
     if start:
         load_weights(model, start.path / WEIGHTS)
+    is_main = distributed is None or distributed.is_main
+    is_new = start is None and not any(run.checkpoints.glob("step-*"))
+    if is_new and is_main and config.training.warm_start == "statistics":
+        warm_start(model, data.train, config.training.seed)
     inherited = {key: start.facts[key] for key in INHERITED if key in start.facts} if start else {}
     return Trainer(run, config, data, model, description, device, callback, distributed, inherited)
+
+
+def check_lengths(model: Seq2Seq, data: PreprocessedData) -> None:
+    """Raise a `UsageError` if a pair has more tokens than the model has learned positions."""
+    if model.max_positions is None:
+        return
+    sides = slice(1 if model.reads_features else 0, 2)
+    longest = max(int(shards.lengths(np.arange(len(shards)))[:, sides].max()) for shards in (data.train, data.dev))
+    if longest >= model.max_positions:
+        raise UsageError(
+            f"a pair has {longest} subwords, but the model has learned positions for {model.max_positions - 1}; set "
+            f"data.max_length={model.max_positions - 1}, or model.options.max_length={longest + 1} or more"
+        )
 
 
 def run_to_end(trainer: Trainer) -> dict[str, Any]:

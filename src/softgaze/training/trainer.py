@@ -45,6 +45,7 @@ from softgaze.training.validation import AttentionHistory, metric_value, validat
 
 MAX_BAD_UPDATES = 5  # non-finite updates in a row before a rollback
 ROLLBACK_LR_SCALE = 0.5
+PATIENCE_DECAY = 0.1  # length of the decay after the patience, as a share of the updates so far
 
 
 class Trainer:
@@ -98,13 +99,22 @@ class Trainer:
         if self.config.validation.attention_history and not self.history:
             self.callback.on_message("no held-out pair has words on both sides, so there is no attention history")
         if path is None:
+            self.share_weights()
             self.save()
         else:
             self.progress = load_checkpoint(path, self.model, self.optimizer)
+            self.begin_decay()
             minutes = self.progress.elapsed / 60
             self.callback.on_message(f"resuming at step {self.progress.step:,} ({minutes:.1f} min so far)")
         self.truncate_logs()
         self.clock = time.monotonic()
+
+    def share_weights(self) -> None:
+        """Give every rank the first weights of rank 0, which alone computes the warm start."""
+        with torch.no_grad():
+            for parameter in self.model.parameters():
+                parameter.mul_(self.distributed.is_main)
+            self.distributed.all_reduce(list(self.model.parameters()))
 
     def find_checkpoint(self) -> Path | None:
         """Return the newest intact checkpoint, chosen by rank 0."""
@@ -159,7 +169,7 @@ class Trainer:
     def update(self, batches: list[Batch]) -> Update | None:
         """Make one optimizer step; return None and leave the weights unchanged if a number is not finite."""
         step = self.progress.step + 1
-        rate = learning_rate(self.config, step) * self.progress.lr_scale
+        rate = learning_rate(self.config, step, self.budget_used(), self.decay_left()) * self.progress.lr_scale
         for group in self.optimizer.param_groups:
             group["lr"] = rate
         losses, counts = self.compute_gradients(batches, step)
@@ -256,10 +266,18 @@ class Trainer:
             shares.append(progress.step / (budget.epochs * self.updates_per_epoch))
         return max(shares) if shares else None
 
+    def decay_left(self) -> float:
+        """Return the share that is left of the decay after the patience: 1 before it, 0 at its end."""
+        start = self.progress.decay_start
+        if start is None:
+            return 1.0
+        length = math.ceil(PATIENCE_DECAY * start) if self.config.training.decay else 0
+        return max(0.0, 1 - (self.progress.step - start) / length) if length else 0.0
+
     def is_finished(self) -> bool:
-        """Return whether the budget is used up or the patience exhausted."""
+        """Return whether the budget is used up, or the decay after the patience is over."""
         used = self.budget_used()
-        return (used is not None and used >= 1) or self.progress.bad_validations >= self.config.budget.patience
+        return (used is not None and used >= 1) or self.decay_left() == 0
 
     def is_checkpoint_due(self) -> bool:
         """Return whether to save: with each validation, and every `validation.save_every` updates."""
@@ -292,10 +310,11 @@ class Trainer:
         progress = self.progress
         is_best = progress.best is None or value > progress.best
         if is_best:
-            progress.best, progress.best_step, progress.bad_validations = value, progress.step, 0
+            progress.best, progress.best_step = value, progress.step
             self.publish(scores)
-        else:
-            progress.bad_validations += 1
+        if progress.decay_start is None:
+            progress.bad_validations = 0 if is_best else progress.bad_validations + 1
+            self.begin_decay()
         self.save_snapshot()
         if self.history:
             self.history.append(self.model, progress.step, progress.elapsed, scores)
@@ -305,6 +324,14 @@ class Trainer:
         self.callback.on_validation(
             Validation(progress.step, epoch, progress.elapsed, samples=samples, is_best=is_best, **scores)
         )
+
+    def begin_decay(self) -> None:
+        """Begin the decay once the patience is exhausted; a patience that was raised since ends the decay."""
+        progress, is_exhausted = self.progress, self.progress.bad_validations >= self.config.budget.patience
+        if is_exhausted and progress.decay_start is None:
+            progress.decay_start = progress.step
+        elif not is_exhausted:
+            progress.decay_start = None
 
     def save_snapshot(self) -> None:
         """Keep the weights of the last `training.average` validations."""

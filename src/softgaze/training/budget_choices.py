@@ -1,0 +1,104 @@
+"""Settings that suit a budget: a run of 2 minutes needs other ones than a run of an hour.
+
+The choices depend on the budget and the corpus, never on a measured speed, so that the same command makes the same
+choices everywhere. They are stored with the run; a resumed run keeps them.
+"""
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+from typing import Any, NamedTuple
+
+from softgaze.config import Config, merge_settings, parse_config, resolve
+from softgaze.training.preprocess import AnyCorpus
+
+UPDATES_PER_MINUTE = {"tiny": 200, "small": 25, "base": 4, "big": 1}  # on two cores, roughly
+BYTES_PER_TOKEN = 5  # of UTF-8, roughly
+SAMPLE = 1000  # pairs whose length stands for all
+MIN_WARMUP = 100
+FEW_EPOCHS = 3  # in which a model does not overfit
+LAYERS = ("encoder_layers", "decoder_layers")
+FEW_MINUTES, FEW_LAYERS = 3, 2  # so little time is better spent on more updates of fewer layers
+VALIDATIONS, MIN_INTERVAL = 8, 500  # validations per run, and updates between two
+
+
+class Choice(NamedTuple):
+    """A setting that the command left open."""
+
+    setting: str
+    value: Any
+    reason: str
+
+    def __str__(self) -> str:
+        return f"{self.setting}={self.value}: {self.reason}"
+
+
+def choose_for_budget(config: Config, corpus: AnyCorpus) -> tuple[Config, list[Choice]]:
+    """Return the settings with choices for a budget of steps, or of minutes on two cores; others are unchanged."""
+    if expected_updates(config) is None or corpus.processor is not None:
+        return config, []
+    layers = list(choose_layers(config))
+    config = with_choices(config, layers)
+    updates = expected_updates(config)
+    assert updates is not None
+    choices = list(choose(config, updates, updates * batch_tokens(config) / corpus_tokens(corpus)))
+    return with_choices(config, choices), [*layers, *choices]
+
+
+def with_choices(config: Config, choices: Iterable[Choice]) -> Config:
+    """Return the settings with choices."""
+    settings = config.model_dump()
+    for choice in choices:
+        *sections, key = choice.setting.split(".")
+        nested: dict[str, Any] = {key: choice.value}
+        for section in reversed(sections):
+            nested = {section: nested}
+        settings = merge_settings(settings, nested)
+    return parse_config(settings)
+
+
+def choose_layers(config: Config) -> Iterator[Choice]:
+    """Yield fewer layers for a tiny Transformer with few minutes."""
+    minutes, model = config.budget.minutes, config.model
+    is_tiny = (model.arch, model.size) == ("transformer", "tiny") and not set(LAYERS) & set(model.options)
+    if is_tiny and minutes and minutes <= FEW_MINUTES:
+        for name in LAYERS:
+            yield Choice(f"model.options.{name}", FEW_LAYERS, f"{minutes:g} minutes: more updates of a smaller model")
+
+
+def choose(config: Config, updates: int, epochs: float) -> Iterator[Choice]:
+    """Yield a choice for each setting that is still open."""
+    expected = f"about {updates:,} updates"
+    default = resolve(config).training.warmup
+    assert default is not None
+    warmup = min(default, max(MIN_WARMUP, updates // 25), max(1, updates // 5))
+    if config.training.warmup is None and warmup != default:
+        yield Choice("training.warmup", warmup, f"{expected} leave no time for a long warmup")
+    if config.model.arch == "transformer" and "dropout" not in config.model.options and epochs < FEW_EPOCHS:
+        yield Choice("model.options.dropout", 0.0, f"{epochs:.1f} epochs are too few to overfit")
+    if config.validation.every is None:
+        every = max(MIN_INTERVAL, updates // VALIDATIONS)
+        yield Choice("validation.every", every, f"{expected}: most of the time for training")
+
+
+def expected_updates(config: Config) -> int | None:
+    """Return how many updates fit into the budget, None if it has no limit of steps or minutes."""
+    minutes, steps = config.budget.minutes, config.budget.steps
+    limits = [steps] if steps else []
+    if minutes and config.model.size in UPDATES_PER_MINUTE:
+        has_few_layers = config.model.options.get("encoder_layers") == FEW_LAYERS and config.model.size == "tiny"
+        speed = UPDATES_PER_MINUTE[config.model.size] * (1.8 if has_few_layers else 1)
+        limits.append(max(1, round(minutes * speed)))
+    return min(limits, default=None)
+
+
+def batch_tokens(config: Config) -> int:
+    """Return the tokens of an update."""
+    training = resolve(config).training
+    assert training.batch_tokens is not None
+    return training.batch_tokens * training.accumulate
+
+
+def corpus_tokens(corpus: AnyCorpus) -> float:
+    """Return about how many tokens the longer sides of all pairs have."""
+    longest = [max(len(side.encode()) for side in pair) for pair in islice(corpus, SAMPLE)]
+    return max(1.0, corpus.count() * sum(longest) / max(1, len(longest)) / BYTES_PER_TOKEN)

@@ -1,0 +1,68 @@
+"""Choices for a budget: only for settings that are open, from budget and corpus alone."""
+
+import pytest
+
+from corpora import corpus
+from softgaze.config import parse_config, resolve
+from softgaze.training.budget_choices import choose_for_budget, corpus_tokens
+
+LAYERS = {"model.options.encoder_layers", "model.options.decoder_layers"}
+OPEN = {"training.warmup", "model.options.dropout", "validation.every", *LAYERS}
+
+
+@pytest.fixture
+def text(tmp_path):
+    return corpus(tmp_path)
+
+
+def config(**sections):
+    return parse_config(sections)
+
+
+def chosen(text, **sections):
+    return {choice.setting: choice.value for choice in choose_for_budget(config(**sections), text)[1]}
+
+
+@pytest.mark.parametrize("sections", [{}, {"budget": {"epochs": 3}}, {"budget": {"patience": 2}}])
+def test_without_steps_or_minutes_there_is_nothing_to_choose(text, sections):
+    assert choose_for_budget(config(**sections), text) == (config(**sections), [])
+
+
+@pytest.mark.parametrize("minutes", [2, 5, 10, 30, 60])
+def test_choices_are_applied_and_every_one_has_a_reason(text, minutes):
+    result, choices = choose_for_budget(config(budget={"minutes": minutes}), text)
+    assert result.validation.every == {choice.setting: choice.value for choice in choices}["validation.every"]
+    assert all(choice.reason for choice in choices)
+    assert {choice.setting for choice in choices} <= OPEN
+    resolve(result)
+
+
+def test_few_minutes_train_few_layers_unless_layers_or_size_are_given(text):
+    assert set(chosen(text, budget={"minutes": 2})) >= LAYERS
+    for model in ({"options": {"encoder_layers": 3}}, {"size": "small"}, {"arch": "rnn-luong"}):
+        assert not LAYERS & set(chosen(text, budget={"minutes": 2}, model=model))
+    for budget in ({"minutes": 5}, {"steps": 100}):
+        assert not LAYERS & set(chosen(text, budget=budget))
+
+
+def test_given_settings_are_kept(text):
+    given = {"training": {"warmup": 7}, "model": {"options": {"dropout": 0.4}}, "validation": {"every": 9}}
+    assert chosen(text, budget={"steps": 100}, **given) == {}
+
+
+def test_the_warmup_is_a_small_part_of_the_budget_and_never_above_the_default(text):
+    default = resolve(config()).training.warmup
+    warmups = [
+        chosen(text, budget={"steps": steps}).get("training.warmup", default) for steps in (10, 300, 1200, 10**5)
+    ]
+    assert warmups == sorted(warmups)
+    assert warmups[0] <= 2
+    assert warmups[-1] == default
+
+
+def test_a_few_epochs_need_no_dropout(tmp_path):
+    few, many = (corpus(tmp_path, name=name, pairs=pairs) for name, pairs in (("few", 20), ("many", 2000)))
+    per_update = 1024 / (corpus_tokens(many) / 2000)  # pairs
+    steps = int(2 * 2000 / per_update)  # two epochs of the larger corpus
+    assert chosen(many, budget={"steps": steps})["model.options.dropout"] == 0.0
+    assert "model.options.dropout" not in chosen(few, budget={"steps": steps})
