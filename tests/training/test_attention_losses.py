@@ -114,9 +114,10 @@ def compute(model, shards, rows, guided, *, fast=True, in_parallel=False):
     """Return the summed losses, the token counts and the gradients of the first rows."""
     settings = TrainingSettings(seed=1, fast=fast, precision="float32")
     accumulator = GradientAccumulator(model, settings, CPU, guided)
-    accumulator.pool = thread_pool(2, 1) if in_parallel else None
+    accumulator.pool = thread_pool(2, 1) if fast else None
     batch = first_rows(rows)
     parts = [collate(shards, part, CPU) for part, _ in accumulator.split(batch, shards.lengths(batch.pairs))]
+    accumulator.pool = accumulator.pool if in_parallel else None
     counts = TokenCounts.of(parts)
     losses = accumulator.add(parts, counts, 7, 0)
     gradients = [parameter.grad for parameter in model.parameters()]

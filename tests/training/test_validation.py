@@ -58,6 +58,18 @@ def test_translations_keep_their_order_for_every_batch_size(monkeypatch, tokens,
     assert all(rows == 1 or rows * longest <= tokens for rows, longest in model.batches)
 
 
+@pytest.mark.parametrize("positions", [5, 12])  # fewer than a source has, and fewer than twice as many
+def test_learned_positions_are_never_exceeded(positions):
+    torch.manual_seed(0)
+    sizes = {"width": 16, "feed_forward_width": 16, "heads": 2, "encoder_layers": 1, "decoder_layers": 1}
+    options = {"positions": "learned", "max_length": positions, **sizes}
+    model = build_model("transformer", source_vocabulary=len(tokenizer()), **options).eval()
+    texts = [f"{line} {line} {line}" for line in lines("en", 3)]
+    assert all(len(ids) >= 5 for ids in tokenizer().encode(texts))
+    with torch.no_grad():
+        assert len(translate_greedy(model, Tokenizers(tokenizer(), tokenizer()), texts, CPU)) == 3
+
+
 @pytest.mark.parametrize("training", [True, False])
 def test_validation_restores_the_mode_and_repeats_its_scores(tmp_path, training):
     model = trainer(tmp_path / "run").model.train(training)

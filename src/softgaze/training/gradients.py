@@ -1,4 +1,4 @@
-"""Losses and gradients of a batch. On a CPU its two halves are computed in parallel.
+"""Losses and gradients of a batch. On a CPU with two or more threads its two halves are computed in parallel.
 
 Two threads that share every operation wait for each other at every operation; two that take half of the rows each wait
 once per update. The result depends on the halves alone, not on whether they were computed at the same time.
@@ -69,15 +69,15 @@ class GradientAccumulator:
         self.parameters = [parameter for parameter in model.parameters() if parameter.requires_grad]
         self.bfloat16 = uses_bfloat16(device, settings.precision)
         is_large = (settings.batch_tokens or MIN_SPLIT_TOKENS) >= MIN_SPLIT_TOKENS
-        self.splits = is_large and settings.fast and device.type == "cpu"
         threads = torch.get_num_threads()
-        # Stacked RNNs of torch draw dropout masks from the global generator, whose order threads would change.
-        in_parallel = self.splits and threads >= HALVES and not has_torch_rnn_dropout(model)
-        self.pool = thread_pool(HALVES, threads // HALVES) if in_parallel else None
+        # Stacked RNNs of torch draw dropout masks from the global generator, whose order threads would change. Halves
+        # in sequence would cost 10 to 15 % more than the batch at once.
+        splits = is_large and settings.fast and device.type == "cpu" and threads >= HALVES
+        self.pool = thread_pool(HALVES, threads // HALVES) if splits and not has_torch_rnn_dropout(model) else None
 
     def split(self, batch: Batch, lengths: Array) -> list[tuple[Batch, Array]]:
         """Return the parts of a batch, with their `lengths` (N, 2), that are computed separately."""
-        parts = balanced_halves(lengths) if self.splits and len(batch.pairs) > 1 else [slice(None)]
+        parts = balanced_halves(lengths) if self.pool and len(batch.pairs) > 1 else [slice(None)]
         return [(Batch(batch.pairs[rows], batch.epoch), lengths[rows]) for rows in parts]
 
     def add(self, parts: Sequence[PaddedBatch], counts: TokenCounts, *key: int) -> LossSums:

@@ -73,12 +73,15 @@ def dev_loss(model: Seq2Seq, shards: Shards, device: torch.device, frame: Frame 
 
 
 def translate_greedy(model: Seq2Seq, tokenizers: Tokenizers, texts: Sequence[str], device: torch.device) -> list[str]:
-    """Return greedy translations of `texts`, in order."""
-    sources = [tokenizers.source.add_eos(items) for items in tokenizers.source.encode(texts)]
+    """Return greedy translations of `texts`, in order; a source is cut to the positions that the model has."""
+    positions = model.max_positions
+    longest = None if positions is None or model.reads_features else positions - 1  # and EOS
+    sources = [tokenizers.source.add_eos(items[:longest]) for items in tokenizers.source.encode(texts)]
     outputs = [""] * len(texts)
     for indices in batch_by_length([len(source) for source in sources], BATCH_TOKENS):
         batch = Source.of([sources[index] for index in indices], device)
-        hypotheses = beam_search(TorchDecoder(model, batch, start=tokenizers.target.start), SearchOptions(beam_size=1))
+        decoder = TorchDecoder(model, batch, start=tokenizers.target.start)
+        hypotheses = beam_search(decoder, SearchOptions(beam_size=1), max_positions=positions)
         for index, [hypothesis] in zip(indices, hypotheses, strict=True):
             outputs[index] = tokenizers.target.decode(hypothesis.tokens)
     return outputs
