@@ -1,7 +1,8 @@
 """A server under load: 32 clients, texts of mixed lengths, one request in twenty malformed.
 
-`python -m benchmarks.load [MODEL]` (`make load`) starts two servers of the same model, one that batches the texts of
-many requests and one that does not, and loads them in turns, so that their ratio holds for the same conditions.
+`python -m benchmarks.load [MODEL]` (`make load`) starts servers of the same model: one that batches the texts of
+many requests, one that does not, and one on torch. They are loaded in turns, so that ratios hold for the same
+conditions.
 `--minutes 10` then loads the first one for that long, after a quarter of it to warm up, to see whether its memory
 grows. Without MODEL, the model of `softgaze quickstart` is used, and trained if it does not exist. `/health` is polled
 all the time.
@@ -18,7 +19,7 @@ import time
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from http.client import HTTPConnection
 from multiprocessing import get_context
@@ -29,7 +30,7 @@ from urllib.parse import urlsplit
 from benchmarks.report import Spread, circumstances
 
 OWN = Path("runs/quickstart")
-SERVERS = {"together": (), "one at a time": ("--batch", "1", "--window", "0")}
+SERVERS = {"together": (), "one at a time": ("--batch", "1", "--window", "0"), "torch": ("--engine", "torch")}
 MALFORMED = 0.05
 EVERY = 0.1  # seconds between two requests of /health
 
@@ -234,12 +235,16 @@ HEADINGS = (
 
 
 def table(rounds: dict[str, list[LoadResult]]) -> str:
-    """Return a table of both servers, and their ratio."""
-    together, alone = rounds.values()
-    ratios = Spread.of([one.rate / other.rate for one, other in zip(together, alone, strict=True)])
+    """Return a table of the servers, and the ratio of the first to each other."""
+    (first, results), *others = rounds.items()
+    ratios = {
+        name: Spread.of([one.rate / other.rate for one, other in zip(results, own, strict=True)])
+        for name, own in others
+    }
     lines = [f"| {' | '.join(HEADINGS)} |", "|---|" + "--:|" * (len(HEADINGS) - 1)]
     lines += [row(name, own) for name, own in rounds.items()]
-    return "\n".join([*lines, "", f"Together is {ratios.text(2)} times as fast as one at a time."])
+    sentences = [f"“{first}” is {ratio.text(2)} times as fast as “{name}”." for name, ratio in ratios.items()]
+    return "\n".join([*lines, "", *sentences])
 
 
 def main() -> None:
@@ -249,6 +254,7 @@ def main() -> None:
     )
     parser.add_argument("--text", type=Path, help="its lines are translated; English of the phrasebook if none")
     parser.add_argument("--languages", nargs=2, default=("en", "ko"), metavar=("FROM", "TO"))
+    parser.add_argument("--servers", nargs="+", choices=SERVERS, default=[*SERVERS])
     parser.add_argument("--clients", type=int, default=32)
     parser.add_argument("--seconds", type=float, default=10, help="of a round")
     parser.add_argument("--rounds", type=int, default=3)
@@ -264,8 +270,9 @@ def main() -> None:
         result.worked = server.worked - before
         return result
 
-    with serving(model, *SERVERS["together"]) as together, serving(model, *SERVERS["one at a time"]) as alone:
-        servers = dict(zip(SERVERS, (together, alone), strict=True))
+    with ExitStack() as stack:
+        servers = {name: stack.enter_context(serving(model, *SERVERS[name])) for name in given.servers}
+        together = servers[given.servers[0]]
         rounds: dict[str, list[LoadResult]] = {name: [] for name in servers}
         for server in servers.values():
             loaded(server, given.seconds / 2)  # to warm up
