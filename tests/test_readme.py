@@ -75,3 +75,22 @@ def test_the_make_targets_exist(text):
     makefile = (ROOT / "Makefile").read_text()
     for target in re.findall(r"make ([a-z]+)", text):
         assert f"\n{target}:" in makefile, target
+
+
+@both
+def test_numbers_of_the_comparison_are_recorded(text):
+    """Each figure of the comparison is in a page that a benchmark or a recipe wrote."""
+    pages = {
+        "tokens": "benchmarks/results.md",
+        "sentences": "benchmarks/decoding.md",
+        "토큰": "benchmarks/results.md",
+        "문장": "benchmarks/decoding.md",
+    }
+    rows = [row for row in re.findall(r"^\|.*\|$", text, re.MULTILINE) if re.search(r"\| [\d,.]+ \|", row)]
+    assert len(rows) == 2
+    for row in rows:
+        recorded = (ROOT / next(page for word, page in pages.items() if word in row)).read_text(encoding="utf-8")
+        for figure in re.findall(r"\| ([\d,.]+) (?=\|)", row):
+            assert f"| {figure} (" in recorded, figure
+    assert "| 40.47 |" in (ROOT / "recipes/multi30k-en-de/README.md").read_text(encoding="utf-8")
+    assert "| 8.2 |" in (ROOT / "benchmarks/aligners.md").read_text(encoding="utf-8")
