@@ -108,7 +108,7 @@ def marian(
     return save(transformers.MarianMTModel(config), directory, files, seed, **saving)
 
 
-M2M_CODES, NLLB_CODES = ("de", "en", "fr", "zu"), ("deu_Latn", "eng_Latn", "fra_Latn", "zul_Latn")
+NLLB_CODES = ("deu_Latn", "eng_Latn", "fra_Latn", "zul_Latn")
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
 
 
@@ -127,14 +127,13 @@ def multilingual(directory: Path, seed: int, kind: str, rows: int, files: Mappin
 
 
 def m2m(directory: Path, seed: int = 0, **options: Any) -> Any:
-    """Languages after the pieces of vocab.json, then rows that nothing uses."""
+    """The 100 languages after the pieces of vocab.json, then rows that nothing uses; no file lists the languages."""
+    from transformers.models.m2m_100.tokenization_m2m_100 import FAIRSEQ_LANGUAGE_CODES
+
     table = {piece: row for row, piece in enumerate([*FAIRSEQ, *pieces_of(spm())])}
-    files = {
-        "vocab.json": table,
-        "sentencepiece.bpe.model": spm(),
-        "special_tokens_map.json": {"additional_special_tokens": [f"__{code}__" for code in M2M_CODES]},
-    }
-    return multilingual(directory, seed, "M2M100", len(table) + len(M2M_CODES) + 8, files, options)
+    files = {"vocab.json": table, "sentencepiece.bpe.model": spm()}
+    languages = len(FAIRSEQ_LANGUAGE_CODES["m2m100"])
+    return multilingual(directory, seed, "M2M100", len(table) + languages + 8, files, options)
 
 
 def nllb(directory: Path, seed: int = 0, legacy: bool = False, **options: Any) -> Any:
