@@ -5,6 +5,7 @@ links and the reference are added while pages are read.
 """
 
 import re
+import sys
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -15,14 +16,16 @@ from sphinx.search.en import SearchEnglish
 import softgaze
 
 ROOT = Path(__file__).parents[1]
+sys.path.insert(0, str(ROOT))
+from docs import reference  # noqa: E402
 PACKAGE, REFERENCE, KOREAN = ROOT / "src/softgaze", "docs/api", "docs/guide/ko"
 
 project, author, copyright = "softgaze", "The softgaze developers", "The softgaze developers"
 version = release = softgaze.__version__
 extensions = ["myst_parser", "sphinx.ext.autodoc"]
 root_doc = "README"
-include_patterns = ["README.md", "README.ko.md", "CHANGELOG.md", "CONTRIBUTING.md", "docs/**", "recipes/*/README.md"]
-exclude_patterns = ["docs/pictures"]
+include_patterns = ["*.md", "docs/**", "recipes/*/README.md", "benchmarks/*.md"]
+exclude_patterns = ["docs/pictures", "docs/log.md"]  # the log is a laboratory notebook, kept in the repository
 
 html_theme = "furo"
 html_title = "softgaze"
@@ -40,28 +43,22 @@ autodoc_member_order = "bysource"
 autodoc_preserve_defaults = True  # as in the source: `scaled_dot`, not its address
 # A package shows its own definitions, not its re-exports: otherwise every name would appear twice.
 autodoc_default_options = {"members": True, "show-inheritance": True, "ignore-module-all": True}
-suppress_warnings = ["ref.python"]  # a type by a name that two modules use
+suppress_warnings = [
+    "ref.python",  # a type by a name that two modules use
+    "myst.header",  # results begin with small headings
+]
 maximum_signature_line_length = 100
 
 # --- navigation -------------------------------------------------------------------------------------------------
 
+# The four kinds of documentation of https://diataxis.fr, and what belongs to the project. Patterns never repeat a page.
 PARTS = {
-    "Guide": ["docs/guide/index", "docs/guide/[0-9]*"],
+    "Tutorials": ["docs/tutorials/*", "docs/guide/index", "docs/guide/[0-9]*"],
     "안내서": ["README.ko", f"{KOREAN}/index", f"{KOREAN}/[0-9]*"],
-    "How-to": ["docs/howto/*"],
-    "Recipes": ["recipes/*/README"],
-    "Reference": [f"{REFERENCE}/index"],
-    "Project": [
-        "docs/design",
-        "docs/decisions/*",
-        "docs/engines",
-        "docs/reliability",
-        "docs/warm-start",
-        "docs/scale",
-        "docs/log",
-        "CHANGELOG",
-        "CONTRIBUTING",
-    ],
+    "How-to": ["docs/howto/install", "docs/howto/prepare-data", "docs/howto/*", "recipes/*/README"],
+    "Reference": ["docs/reference/cli", "docs/reference/settings", "docs/reference/*", f"{REFERENCE}/index"],
+    "Explanation": ["docs/design", "docs/*", "docs/decisions/*", "benchmarks/*"],
+    "Project": ["CHANGELOG", "CONTRIBUTING", "SECURITY"],
 }
 
 
@@ -86,9 +83,13 @@ def table(pages: list[str], caption: str = "") -> str:
     return "\n".join(["```{toctree}", *options, "", *(f"/{page}" for page in pages), "```", ""])
 
 
+TO_LOG = re.compile(r"\[([^]]+)\]\([^)]*docs/log\.md\)")  # links that work in the repository only
+
+
 def add_to_page(app: Sphinx, page: str, source: list[str]) -> None:
     """Add the navigation to the start page, and a link to the other language where there is one."""
     path = Path(page)
+    source[0] = TO_LOG.sub(r"\1", source[0])
     is_korean = path.parent.as_posix() == KOREAN
     other = path.parents[1] / path.name if is_korean else path.parent / "ko" / path.name
     if page == root_doc:
@@ -116,11 +117,16 @@ def write_reference(app: Sphinx) -> None:
             import_module(name)
     directory = ROOT / REFERENCE
     directory.mkdir(exist_ok=True)
-    pages = {f"{part}.md": part_page(part) for part in parts()}
-    pages["index.md"] = reference_index()
+    modules_pages = {f"{part}.md": part_page(part) for part in parts()} | {"index.md": reference_index()}
     for path in directory.glob("*.md"):
-        if path.name not in pages:
+        if path.name not in modules_pages:
             path.unlink()
+    write_changed(directory, modules_pages)
+    write_changed(ROOT / "docs/reference", reference.pages())
+
+
+def write_changed(directory: Path, pages: dict[str, str]) -> None:
+    """Write the pages whose text differs from the file."""
     for name, text in pages.items():
         path = directory / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
@@ -151,7 +157,7 @@ def reference_index() -> str:
     """What `import softgaze` gives, and where everything else is."""
     names = [public_name(name, module) for name, module in sorted(softgaze.PUBLIC.items())]
     listed = [f"- [softgaze.{part}]({part}.md)" for part in parts()]
-    texts = ["# Reference", "From the docstrings. `import softgaze` gives these:", "\n".join(names)]
+    texts = ["# Python API", "From the docstrings. `import softgaze` gives these:", "\n".join(names)]
     texts += ["## All of it", "\n".join(listed), table([f"{REFERENCE}/{part}" for part in parts()])]
     return "\n\n".join(texts)
 

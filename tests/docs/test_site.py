@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from browser import watch
+from docs import reference
 from docs.chapters import GUIDE, chapters
 
 ROOT = Path(__file__).parents[2]
@@ -47,6 +48,19 @@ def test_every_chapter_is_a_page_in_the_navigation(site):
         page = chapter.relative_to(ROOT).with_suffix(".html")
         assert (site / page).exists()
         assert f'href="{page.as_posix()}"' in start
+
+
+def test_every_howto_and_reference_page_is_in_the_navigation(site):
+    start = (site / "README.html").read_text(encoding="utf-8")
+    howto = [f"howto/{path.stem}" for path in (ROOT / "docs/howto").glob("*.md")]
+    for page in [*howto, *(f"reference/{name[:-3]}" for name in [*reference.pages(), "glossary.md"])]:
+        assert f'href="docs/{page}.html"' in start
+    captions = re.findall(r'class="caption-text">([^<]+)<', start)
+    assert {"Tutorials", "How-to", "Reference", "Explanation"} <= {*captions}
+
+
+def test_the_log_is_not_in_the_site(site):
+    assert not (site / "docs/log.html").exists()
 
 
 @pytest.mark.parametrize(("page", "name"), [("attention", "attend"), ("serve", "build_app"), ("cli", "caption")])

@@ -1,0 +1,48 @@
+"""Every message of the troubleshooting page is one that the package can print."""
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import softgaze
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/howto/troubleshooting.md").read_text(encoding="utf-8")
+MESSAGES = re.findall(r"^```text\n(.*?)\n```$", PAGE, re.MULTILINE)
+
+
+def template(node):
+    """Return the text of a string; … stands for each expression in it."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    return "".join(template(part) if isinstance(part, ast.Constant) else "…" for part in node.values)
+
+
+@pytest.fixture(scope="module")
+def strings():
+    """Return all strings of the package."""
+    trees = [ast.parse(path.read_text(encoding="utf-8")) for path in Path(softgaze.__file__).parent.rglob("*.py")]
+    nodes = (node for tree in trees for node in ast.walk(tree))
+    return {template(node) for node in nodes if isinstance(node, ast.Constant | ast.JoinedStr)}
+
+
+def matches(message, text):
+    """Whether a message is the whole text, where … may stand for anything."""
+    return re.fullmatch(re.escape(message).replace("…", ".+"), text) is not None
+
+
+@pytest.mark.parametrize("message", MESSAGES)
+def test_a_message_is_in_the_package(strings, message):
+    assert any(matches(message, text) for text in strings)
+
+
+def test_a_changed_message_is_detected():
+    assert matches("…: no such model", "…: no such model")
+    assert not matches("…: no such model", "…: no such model directory")
+
+
+def test_every_anchor_is_unique():
+    headings = re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
+    assert len({heading.lower() for heading in headings}) == len(headings) >= 15
