@@ -18,6 +18,7 @@ import softgaze
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 from docs import reference  # noqa: E402
+
 PACKAGE, REFERENCE, KOREAN = ROOT / "src/softgaze", "docs/api", "docs/guide/ko"
 
 project, author, copyright = "softgaze", "The softgaze developers", "The softgaze developers"
@@ -36,6 +37,7 @@ html_additional_pages = {"index": "index.html"}
 html_show_sourcelink = html_copy_source = False
 html_show_search_summary = False  # it would fetch pages, which a browser forbids to a page that is a file
 html_permalinks_icon = "#"
+smartquotes = False  # -- begins an option
 pygments_dark_style = "github-dark"
 
 myst_heading_anchors = 3
