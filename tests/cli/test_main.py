@@ -75,6 +75,13 @@ def test_the_help_of_a_command_fits_80_columns_and_has_an_example(monkeypatch, c
         assert not line.strip() or f" {line.strip()}" in lines  # neither wrapped nor taken for markup
 
 
+@pytest.mark.parametrize("name", cli.COMMANDS)
+def test_a_long_help_has_groups_of_options(name):
+    parameters = typer.main.get_command(cli.app).commands[name].params
+    options = [each for each in parameters if each.param_type_name == "option"]
+    assert sum(each.rich_help_panel is None for each in options) <= 10
+
+
 def test_version(monkeypatch, capsys):
     assert call(monkeypatch, capsys, "--version") == (0, f"softgaze {__version__}\n", "")
 

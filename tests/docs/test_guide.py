@@ -11,8 +11,26 @@ from softgaze.explain import Attention
 
 ENGLISH, KOREAN = chapters(), chapters(GUIDE / "ko")
 HEADINGS = {
-    "en": ["The idea", "The formula", "The shapes", "In code", "The picture", "Exercise", "What to run next", "References"],
-    "ko": ["핵심 아이디어", "수식", "텐서의 형태", "코드로 보기", "그림으로 보기", "연습 문제", "이어서 해 볼 것", "참고 문헌"],
+    "en": [
+        "The idea",
+        "The formula",
+        "The shapes",
+        "In code",
+        "The picture",
+        "Exercise",
+        "What to run next",
+        "References",
+    ],
+    "ko": [
+        "핵심 아이디어",
+        "수식",
+        "텐서의 형태",
+        "코드로 보기",
+        "그림으로 보기",
+        "연습 문제",
+        "이어서 해 볼 것",
+        "참고 문헌",
+    ],
 }
 IMAGE = re.compile(r"!\[([^]]*)\]\(([^)]+)\)")
 FENCED = re.compile(r"^```.*?^```$", re.MULTILINE | re.DOTALL)

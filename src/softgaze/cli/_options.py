@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Item = TypeVar("Item")
 
 SEARCH, DATA, LIMITS, MODEL_PANEL = "Search", "Data", "Limits", "Model"  # panels of the help
+GOLD, COMPARISON, DIRECTIONS = "Gold alignment", "Comparison", "Two directions"
 MAX_SKIPS_SHOWN = 10  # skipped caption rows that are printed one by one
 DEFAULT_BEAM_SIZE = 5
 
@@ -81,9 +82,10 @@ BatchTokens = Annotated[
 ]
 
 GoldFile = Annotated[
-    Path | None, option("Gold alignment, a line per pair: 1-2 sure, 1p2 possible.", "--gold", metavar="FILE")
+    Path | None,
+    option("Gold alignment, a line per pair: 1-2 sure, 1p2 possible.", "--gold", metavar="FILE", panel=GOLD),
 ]
-GoldBase = Annotated[IndexBase | None, choice("Index of the first word in --gold (required with --gold).")]
+GoldBase = Annotated[IndexBase | None, choice("Index of the first word in --gold (required with --gold).", panel=GOLD)]
 
 Images = Annotated[Path | None, option("Directory of images.", metavar="DIR", panel=DATA)]
 Features = Annotated[

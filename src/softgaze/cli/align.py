@@ -51,13 +51,14 @@ def align(
         choice("Evidence of a MODEL with a lexicon.", "--by", default="both"),
     ] = None,
     reverse: Annotated[
-        Path | None, option("Model of the other direction; combine both alignments.", metavar="MODEL")
+        Path | None,
+        option("Model of the other direction; combine both alignments.", metavar="MODEL", panel=opt.DIRECTIONS),
     ] = None,
     method: Annotated[
-        opt.Symmetrization | None, choice("How --reverse is combined.", default="grow-diag-final")
+        opt.Symmetrization | None, choice("How --reverse is combined.", default="grow-diag-final", panel=opt.DIRECTIONS)
     ] = None,
     save_maps: Annotated[
-        bool, flag("Store in both models the attention maps that agreed best.", "--save-maps")
+        bool, flag("Store in both models the attention maps that agreed best.", "--save-maps", panel=opt.DIRECTIONS)
     ] = False,
     threshold: Annotated[
         float | None,

@@ -53,16 +53,24 @@ def evaluate(
     features: opt.Features = None,
     captions: opt.Captions = None,
     boxes: Annotated[
-        Path | None, option("COCO JSON of object boxes: score where nouns attend (pointing game).", metavar="FILE")
+        Path | None,
+        option("COCO JSON of object boxes: score where nouns attend (pointing game).", metavar="FILE", panel=opt.DATA),
     ] = None,
     by_length: Annotated[
-        bool, flag("Add BLEU and chrF by source length, with 95 % confidence intervals.", "--by-length")
+        bool,
+        flag(
+            "Add BLEU and chrF by source length, with 95 % confidence intervals.", "--by-length", panel=opt.COMPARISON
+        ),
     ] = False,
     edges: Annotated[
-        str | None, option("Longest source of each length bucket.", metavar="N,N,…", default="automatic")
+        str | None,
+        option("Longest source of each length bucket.", metavar="N,N,…", default="automatic", panel=opt.COMPARISON),
     ] = None,
     against: Annotated[
-        list[Path] | None, option("Compare with another model or a file of translations. Repeatable.", metavar="OTHER")
+        list[Path] | None,
+        option(
+            "Compare with another model or a file of translations. Repeatable.", metavar="OTHER", panel=opt.COMPARISON
+        ),
     ] = None,
     attention: Annotated[
         bool, flag("Add attention metrics: entropy, coverage; with --gold AER.", "--attention")
