@@ -27,6 +27,7 @@ PAGES = [*HOWTO, ROOT / "docs/engines.md"]
 KINDS = {"bash", "python", "yaml", "console", "output", "text", "nginx", "ini"}
 QUICK = ["--set=training.warmup=20", "--set=validation.every=100"]
 QUICK += [f"--set=model.options.{name}={value}" for name, value in SMALL["transformer"].items()]
+STRICT = "set -eo pipefail; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"  # stop at an error, leave no server
 SLOW = {"bench"}  # starts a process per setting; tests/cli/test_bench.py runs it
 EXAMPLES = ROOT / "examples/serve"
 SHELL = re.compile(r"^(?!softgaze )\w|[|&>$]", re.MULTILINE)  # more than softgaze commands
@@ -90,7 +91,7 @@ def run_block(page: Path, block: Block, directory: Path, environment: dict[str, 
             result = run(directory, *arguments, *(["--steps", 4, *QUICK] if unlimited else []))
             assert result.returncode == 0, f"{where}: {arguments}\n{result.stderr}"
     elif block.kind in ("bash", "python"):
-        text = f"set -eo pipefail\n{block.text}" if block.kind == "bash" else block.text
+        text = STRICT + block.text if block.kind == "bash" else block.text
         program = "bash" if block.kind == "bash" else sys.executable
         text = text.replace(str(Settings.port), str(free_port()))
         ran = subprocess.run([program, "-c", text], cwd=directory, env=environment, capture_output=True, timeout=300)
