@@ -18,6 +18,7 @@ LAYERS = (
     {"cli"},
     {"serve", "scale", "evaluation"},
     {"training", "importers"},
+    {"documents"},
     {"translator"},
     {"engines"},
     {"alignment"},

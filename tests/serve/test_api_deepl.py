@@ -3,7 +3,7 @@
 import deepl
 import pytest
 
-from serve.html_checks import check_same_tags
+from documents.html_checks import check_same_tags
 
 TEXT = "The small dog sees a tree."
 

@@ -5,7 +5,7 @@ from urllib.parse import urlencode
 import pytest
 from libretranslatepy import LibreTranslateAPI
 
-from serve.html_checks import check_same_tags
+from documents.html_checks import check_same_tags
 from softgaze.data.tokenizer import normalise
 
 ENGLISH, KOREAN = "The small dog sees a tree.", "작은 고양이 자요."

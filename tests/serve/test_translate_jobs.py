@@ -4,8 +4,9 @@ from hypothesis import strategies as st
 
 from bundles import copier, tiny_bundle
 from softgaze.data.tokenizer import normalise
+from softgaze.documents.inline import restore_whitespace
 from softgaze.search.options import SearchOptions
-from softgaze.serve.translate_jobs import restore_lines, restore_whitespace, translate_texts, translation_json
+from softgaze.serve.translate_jobs import restore_lines, translate_texts, translation_json
 from softgaze.translator import load
 
 LINE = st.lists(st.sampled_from(["the", "dog", "cat.", "개"]), max_size=4).map(" ".join)

@@ -9,6 +9,7 @@ from typing import Any
 
 from starlette.requests import Request
 
+from softgaze.documents.inline import restore_whitespace
 from softgaze.search.options import SearchOptions
 from softgaze.serve.errors import log_error, to_http_error
 from softgaze.serve.model_registry import ServedModel
@@ -51,15 +52,6 @@ def join_lines(text: str, lines: Sequence[Translation], options: SearchOptions) 
         joined.setdefault(translated, replace(chosen[0], source=text, text=translated, score=score, parts=parts))
     best, *alternatives = joined.values()
     return replace(best, alternatives=tuple(alternatives))
-
-
-def restore_whitespace(line: str, translated: str) -> str:
-    """Surround a translation with the leading and trailing white space of its source line."""
-    body = line.strip()
-    if not body:
-        return line
-    start = line.index(body)
-    return f"{line[:start]}{translated}{line[start + len(body) :]}"
 
 
 def restore_lines(translator: Translator, before: Translation, after: Translation) -> Translation:

@@ -1,0 +1,101 @@
+"""A document: the segments to translate, and a function that writes their translations back.
+
+Formats keep the whole file as a list of markup and segments, so that everything untranslated stays byte for byte.
+"""
+
+import codecs
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+from softgaze.documents.inline import Segment
+from softgaze.errors import DataError
+
+Part = str | Segment
+
+
+@dataclass(frozen=True)
+class DocumentOptions:
+    """How to read a document."""
+
+    source_language: str = ""
+    target_language: str = ""
+    overwrite: bool = False  # translate units of PO, XLIFF and TMX that have a translation, too
+
+
+class Document(Protocol):
+    @property
+    def segments(self) -> list[Segment]:
+        """The texts to translate, in order."""
+
+    def write(self, translations: Sequence[str]) -> bytes:
+        """Return the file with the markup of each segment's translation."""
+
+
+class TextFile(NamedTuple):
+    """The content of a text file, and how it was encoded."""
+
+    text: str
+    encoding: str = "utf-8"
+    bom: bytes = b""
+
+    def encode(self, text: str) -> bytes:
+        return self.bom + text.encode(self.encoding, "xmlcharrefreplace")
+
+
+BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+
+
+def decode(content: bytes, encoding: str = "utf-8") -> TextFile:
+    """Decode a text file, by its byte order mark if it has one."""
+    bom, encoding = next(((bom, name) for bom, name in BOMS if content.startswith(bom)), (b"", encoding))
+    try:
+        return TextFile(content[len(bom) :].decode(encoding), encoding, bom)
+    except UnicodeDecodeError as error:
+        raise DataError(f"the file is not {encoding.upper()} at byte {len(bom) + error.start + 1}") from None
+    except LookupError:
+        raise DataError(f"unknown encoding {encoding[:40]!r}") from None
+
+
+@dataclass
+class TextDocument:
+    """A text file as markup and segments."""
+
+    parts: list[Part]
+    file: TextFile
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The segments among the parts."""
+        return [part for part in self.parts if isinstance(part, Segment)]
+
+    def write(self, translations: Sequence[str]) -> bytes:
+        """Return the file with each segment replaced."""
+        rest = iter(translations)
+        return self.file.encode("".join(part if isinstance(part, str) else next(rest) for part in self.parts))
+
+
+def line_parts(
+    text: str, escape: Callable[[str], str] = str, raw: str | None = None, *, is_filled: bool = False
+) -> list[Part]:
+    """Return a text of several lines as a segment for each line, and the white space between them as markup.
+
+    `raw` is the markup of the whole text, if it is known; it is kept for a text of one line.
+    """
+    parts: list[Part] = []
+    for piece in re.split(r"(\s*[\r\n]\s*|^\s+|\s+$)", text):
+        if not piece:
+            continue
+        if piece.isspace():
+            parts.append(escape(piece))
+        else:
+            markup = raw if raw is not None and piece == text else escape(piece)
+            parts.append(Segment(piece, markup, escape=escape, is_filled=is_filled))
+    return parts
+
+
+def parse_text(content: bytes, options: DocumentOptions) -> TextDocument:
+    """Open a text file; each line is a segment."""
+    file = decode(content)
+    return TextDocument(line_parts(file.text), file)

@@ -1,0 +1,84 @@
+"""Which format a file has, by its name and content, and the function that opens it."""
+
+import re
+from collections.abc import Callable
+from pathlib import PurePath
+from typing import NamedTuple
+
+from softgaze.documents import (
+    android,
+    apple_strings,
+    base,
+    epub,
+    html,
+    json_strings,
+    markdown,
+    odf,
+    office,
+    po,
+    properties,
+    subtitles,
+    tmx,
+    xliff,
+)
+from softgaze.documents.base import Document, DocumentOptions
+from softgaze.errors import DataError, pick
+
+
+class Format(NamedTuple):
+    """A format of documents."""
+
+    suffixes: tuple[str, ...]
+    media_type: str
+    parse: Callable[[bytes, DocumentOptions], Document]
+
+
+OPEN_XML = "application/vnd.openxmlformats-officedocument"
+FORMATS = {
+    "txt": Format((".txt",), "text/plain", base.parse_text),
+    "md": Format((".md", ".markdown"), "text/markdown", markdown.parse),
+    "html": Format((".html", ".htm", ".xhtml"), "text/html", html.parse),
+    "docx": Format((".docx", ".docm"), f"{OPEN_XML}.wordprocessingml.document", office.parse_docx),
+    "pptx": Format((".pptx", ".pptm"), f"{OPEN_XML}.presentationml.presentation", office.parse_pptx),
+    "odt": Format((".odt",), "application/vnd.oasis.opendocument.text", odf.parse),
+    "odp": Format((".odp",), "application/vnd.oasis.opendocument.presentation", odf.parse),
+    "epub": Format((".epub",), "application/epub+zip", epub.parse),
+    "srt": Format((".srt",), "application/x-subrip", subtitles.parse_srt),
+    "vtt": Format((".vtt",), "text/vtt", subtitles.parse_vtt),
+    "po": Format((".po", ".pot"), "text/x-gettext-translation", po.parse),
+    "xliff": Format((".xlf", ".xliff"), "application/xliff+xml", xliff.parse),
+    "tmx": Format((".tmx",), "application/x-tmx+xml", tmx.parse),
+    "json": Format((".json", ".arb"), "application/json", json_strings.parse),
+    "properties": Format((".properties",), "text/plain", properties.parse),
+    "android": Format((".xml",), "application/xml", android.parse),
+    "strings": Format((".strings",), "text/plain", apple_strings.parse),
+}
+SUFFIXES = {suffix: name for name, entry in FORMATS.items() for suffix in entry.suffixes}
+XML_ROOTS = {b"xliff": "xliff", b"tmx": "tmx", b"resources": "android", b"html": "html"}
+ROOT = re.compile(rb"<(?:\w+:)?([A-Za-z]+)")  # of an XML file: declarations start with <? or <!
+ZIPPED = frozenset({"docx", "pptx", "odt", "odp", "epub"})
+
+
+def detect_format(name: str, content: bytes) -> str | None:
+    """Return the name of a file's format by its suffix; of an XML file, by its first element."""
+    suffix = PurePath(name).suffix.lower()
+    if suffix == ".xml":
+        root = ROOT.search(content)
+        return XML_ROOTS.get(root[1]) if root else None
+    return SUFFIXES.get(suffix)
+
+
+def open_document(
+    content: bytes, name: str, options: DocumentOptions = DocumentOptions(), format_name: str | None = None
+) -> Document:
+    """Open a document; `name` is that of its file and appears in errors. `format_name` overrides the detection."""
+    found = format_name or detect_format(name, content)
+    if found is None:
+        raise DataError(f"{name}: unknown document format; known: {', '.join(SUFFIXES)}; or give --format")
+    entry = pick("document format", found, FORMATS)
+    if found in ZIPPED and not content.startswith(b"PK"):
+        raise DataError(f"{name}: not a {found} file, which is a zip archive")
+    try:
+        return entry.parse(content, options)
+    except DataError as error:
+        raise DataError(f"{name}: {error}") from None

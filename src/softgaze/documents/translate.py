@@ -1,0 +1,217 @@
+"""Translate the segments of a document: placeholders and inline elements come back once each, at the aligned words.
+
+A placeholder is masked by a number. If a translation lost one, its text is translated again without placeholders, which
+are inserted by alignment; if even that damages one, the source text is kept. A model without attention translates the
+text between any two elements.
+"""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import islice
+from typing import NamedTuple
+
+from softgaze.documents.base import Document
+from softgaze.documents.inline import AlignedSegment, InlineElement, Segment, render_segment, restore_whitespace
+from softgaze.documents.placeholders import (
+    PLACEHOLDERS,
+    Placeholders,
+    Span,
+    mask_segment,
+    placeholders_as_elements,
+    tags_as_elements,
+)
+from softgaze.search.options import SearchOptions
+from softgaze.translator import Progress, Translation, Translator
+
+MAX_ALIGNED_CHARACTERS = 2000  # of a segment: attention of longer text costs too much memory
+
+
+class Target(NamedTuple):
+    """The translation of a segment: aligned, or in pieces if the segment was cut at its elements."""
+
+    pieces: tuple[str, ...]
+    pair: AlignedSegment | None = None
+
+    def render(self, segment: Segment) -> str:
+        """Return the translation with the markup of the segment's elements."""
+        if self.pair is not None:
+            return render_segment(segment, self.pair)
+        rest = iter(self.pieces)
+        return "".join(segment.escape(next(rest)) if is_text else piece for is_text, piece in flatten(segment))
+
+
+class Rendered(NamedTuple):
+    """A translation as text, placeholders included, and with the markup of its elements."""
+
+    text: str
+    markup: str
+
+
+class SegmentView(NamedTuple):
+    """A segment with its placeholders."""
+
+    marked: Segment  # with the markup of its format
+    plain: Segment  # the same, rendered as plain text
+    spans: list[Span]  # of the placeholders in their text
+    expected: Counter[str]  # the placeholders that a translation must have
+
+
+@dataclass(frozen=True)
+class SegmentTranslator:
+    """Translates segments with one model."""
+
+    translator: Translator
+    options: SearchOptions
+    placeholders: Placeholders = PLACEHOLDERS
+    progress: Progress | None = None
+
+    def write(self, document: Document) -> bytes:
+        """Return a document with its segments translated."""
+        return document.write([best for best, *_ in self.translate(document.segments)])
+
+    def translate(self, segments: Sequence[Segment]) -> list[list[str]]:
+        """Return the markup of each segment's translation, then that of its alternatives."""
+        views = [self.view(segment) for segment in segments]
+        pending = [index for index, view in enumerate(views) if is_translatable(view.marked.text, view.spans)]
+        targets = self.decode([mask_segment(views[index].marked, views[index].spans).segment for index in pending])
+        results = {index: self.restore(views[index], own) for index, own in zip(pending, targets, strict=True)}
+        damaged = [index for index in pending if not results[index]]
+        bare = [placeholders_as_elements(views[index].marked, views[index].spans) for index in damaged]
+        for index, own in zip(damaged, self.decode(bare), strict=True):
+            results[index] = [*self.insert(views[index], own)]
+        return [finish(segment, results.get(index, [])) for index, segment in enumerate(segments)]
+
+    def view(self, segment: Segment) -> "SegmentView":
+        """Return a segment with its placeholders; tags in a plain text become inline elements."""
+        spans = self.placeholders.find(segment.text)
+        expected = Counter(segment.text[start:end] for start, end in spans)
+        tags = [span for span in spans if segment.text[span[0]] == "<"]
+        if not tags or segment.elements:
+            return SegmentView(segment, without_markup(segment), spans, expected)
+        marked, plain = (tags_as_elements(each, tags) for each in (segment, replace(segment, escape=str)))
+        return SegmentView(marked, plain, self.placeholders.find(marked.text), expected)
+
+    def restore(self, view: "SegmentView", targets: Sequence[Target]) -> list[Rendered]:
+        """Return the hypotheses that kept every placeholder; none if the best one did not."""
+        marked, plain = mask_segment(view.marked, view.spans), mask_segment(view.plain, view.spans)
+        kept: list[Rendered] = []
+        for rank, target in enumerate(targets):
+            text, markup = plain.restore(target.render(plain.segment)), marked.restore(target.render(marked.segment))
+            if text is not None and markup is not None and self.is_intact(view, text):
+                kept.append(Rendered(text, markup))
+            elif rank == 0:
+                return []
+        return kept
+
+    def insert(self, view: "SegmentView", targets: Sequence[Target]) -> Iterator[Rendered]:
+        """Yield the hypotheses in which every placeholder could be inserted."""
+        for target in targets:
+            for padding in ("", " "):  # with spaces around it, a placeholder does not join its neighbours
+                text = target.render(placeholders_as_elements(view.plain, view.spans, padding))
+                if self.is_intact(view, text):
+                    yield Rendered(text, target.render(placeholders_as_elements(view.marked, view.spans, padding)))
+                    break
+
+    def is_intact(self, view: "SegmentView", text: str) -> bool:
+        """Return whether a translation has the placeholders of its source, each as often as there."""
+        return not view.expected or self.placeholders.values(text) == view.expected
+
+    def decode(self, segments: Sequence[Segment]) -> list[list[Target]]:
+        """Translate segments in one batch; return the hypotheses of each, best first."""
+        pieces = [self.cut(segment) for segment in segments]
+        lines = [piece for own in pieces for piece in own if is_translatable(piece)]
+        translated = self.translator.translate_lines(lines, self.options, progress=self.progress, ahead=True)
+        found: list[list[list[Translation]]] = []  # of each piece of each segment: the hypotheses
+        for own in pieces:
+            best = islice(translated, sum(map(is_translatable, own)))
+            found.append([[each, *each.alternatives] for each in best])
+        return self.align(segments, pieces, found)
+
+    def cut(self, segment: Segment) -> list[str]:
+        """Return the text of a segment; in pieces between its elements if it cannot be aligned."""
+        is_aligned = self.translator.has_attention and len(segment.text) <= MAX_ALIGNED_CHARACTERS
+        if is_aligned or not segment.elements:
+            return [segment.text]
+        return [piece for is_text, piece in flatten(segment) if is_text]
+
+    def align(
+        self, segments: Sequence[Segment], pieces: Sequence[list[str]], found: Sequence[list[list[Translation]]]
+    ) -> list[list[Target]]:
+        """Return the hypotheses as targets; attention is computed for segments with elements."""
+        is_aligned = [
+            bool(segment.elements) and own == [segment.text] for segment, own in zip(segments, pieces, strict=True)
+        ]
+        tagged = [
+            each for aligned, own in zip(is_aligned, found, strict=True) if aligned for ranks in own for each in ranks
+        ]
+        attentions = iter(self.translator.attentions(tagged) if tagged else [])
+        targets: list[list[Target]] = []
+        for aligned, segment, own, ranked in zip(is_aligned, segments, pieces, found, strict=True):
+            if aligned:
+                texts = [restore_whitespace(segment.text, each.text) for ranks in ranked for each in ranks]
+                pairs = [AlignedSegment.of(segment.text, text, next(attentions)) for text in texts]
+                targets.append(
+                    [Target((text,), pair) for text, pair in zip(texts, pairs, strict=True)]
+                    or [Target((segment.text,))]
+                )
+            else:
+                targets.append([*join_pieces(own, ranked)])
+        return targets
+
+
+def join_pieces(pieces: Sequence[str], ranked: Sequence[Sequence[Translation]]) -> Iterator[Target]:
+    """Yield the n-th hypotheses of all pieces together; those without letters stay as they are."""
+    for rank in range(max(map(len, ranked), default=1)):
+        rest = iter(ranked)
+        yield Target(
+            tuple(
+                restore_whitespace(piece, chosen(next(rest), rank).text) if is_translatable(piece) else piece
+                for piece in pieces
+            )
+        )
+
+
+def chosen(hypotheses: Sequence[Translation], rank: int) -> Translation:
+    return hypotheses[min(rank, len(hypotheses) - 1)]
+
+
+def is_translatable(text: str, spans: Sequence[Span] = ()) -> bool:
+    """Return whether a text has a letter outside of its placeholders."""
+    protected = {position for start, end in spans for position in range(start, end)}
+    return any(character.isalpha() and index not in protected for index, character in enumerate(text))
+
+
+def flatten(segment: Segment) -> Iterator[tuple[bool, str]]:
+    """Yield (is text, text or markup) of a segment in order."""
+
+    def inside(elements: Sequence[InlineElement], start: int, end: int) -> Iterator[tuple[bool, str]]:
+        for element in elements:
+            if start < element.start:
+                yield True, segment.text[start : element.start]
+            yield False, element.before
+            yield from inside(element.children, element.start, element.end)
+            yield False, element.after
+            start = element.end
+        if start < end:
+            yield True, segment.text[start:end]
+
+    yield from inside(segment.elements, 0, len(segment.text))
+
+
+def without_markup(segment: Segment) -> Segment:
+    """Return a segment that renders as plain text."""
+
+    def bare(element: InlineElement) -> InlineElement:
+        return replace(element, before="", after="", children=[bare(child) for child in element.children])
+
+    return replace(segment, escape=str, elements=[bare(element) for element in segment.elements])
+
+
+def finish(segment: Segment, hypotheses: Sequence[Rendered]) -> list[str]:
+    """Return the markup of a segment in its document; without a translation, that of its source."""
+    if not hypotheses:
+        return [segment.finish(segment.raw) if segment.is_filled else segment.raw]
+    source = None if segment.is_filled else segment.text.split()
+    markups = (segment.raw if each.text.split() == source else segment.finish(each.markup) for each in hypotheses)
+    return [*dict.fromkeys(markups)]
