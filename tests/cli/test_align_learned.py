@@ -15,9 +15,9 @@ from softgaze.alignment import CombinedAligner, StatisticalAligner, train_aligne
 from softgaze.alignment.combined import part_factors
 from softgaze.alignment.words import split_words
 from softgaze.bundle import ALIGNER, Bundle, seal
+from softgaze.documents.inline import AlignedSegment
 from softgaze.errors import DataError
 from softgaze.explain import Alignment, Attention
-from softgaze.serve.html_translation import AlignedSegment
 from softgaze.translator import load
 
 COUNT = 300

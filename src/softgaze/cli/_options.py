@@ -39,6 +39,10 @@ AlignBy = Literal["both", "attention", "lexicon"]
 ExportEngine = Literal["ctranslate2", "onnx"]
 EngineName = Literal["auto", "torch", "ctranslate2", "onnx"]
 WeightPrecision = Literal["float32", "int8", "int8_float32"]
+DocumentFormat = Literal[
+    "txt", "md", "html", "docx", "pptx", "odt", "odp", "epub", "srt", "vtt", "po", "xliff", "tmx", "json", "properties",
+    "android", "strings",
+]  # fmt: skip
 IndexBase = Literal["0", "1"]  # of the first word in an alignment file
 
 

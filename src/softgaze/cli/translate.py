@@ -1,4 +1,4 @@
-"""`softgaze translate`: lines in, lines out."""
+"""`softgaze translate`: lines in, lines out; or a document in, a document out."""
 
 import os
 import sys
@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
 
 from softgaze.cli import _options as opt
-from softgaze.cli._options import argument, choice, option
+from softgaze.cli._documents import find_document, translate_document
+from softgaze.cli._options import argument, choice, flag, option
 from softgaze.cli._output import json_line, open_output, progress, warn
 from softgaze.errors import UsageError
 
@@ -20,12 +21,15 @@ if TYPE_CHECKING:
 
 Format = Callable[["Translation"], str]
 RAY = "Ray cluster (extra: scale)"
+DOCUMENTS = "Documents and placeholders"
 SAMPLING = "Sampling (any of these replaces beam search)"
 
 
 def translate(
     model: opt.Model,
-    text: Annotated[str | None, argument("Text to translate.", "TEXT", show_default="--input, else stdin")] = None,
+    text: Annotated[
+        str | None, argument("Text, or a document to translate.", "TEXT|FILE", show_default="--input, else stdin")
+    ] = None,
     inputs: Annotated[
         list[str] | None, option("Translate each line of FILE (.gz too).", "--input", "-i", metavar="FILE")
     ] = None,
@@ -60,6 +64,17 @@ def translate(
         float | None, option("Sample from the likeliest subwords of total probability X.", metavar="X", panel=SAMPLING)
     ] = None,
     seed: Annotated[int | None, option("Random seed of sampling.", default="0", panel=SAMPLING)] = None,
+    format_name: Annotated[
+        opt.DocumentFormat | None,
+        choice("Format of the document.", "--format", default="by its name and content", panel=DOCUMENTS),
+    ] = None,
+    overwrite: Annotated[
+        bool, flag("Translate units of PO, XLIFF and TMX that have a translation.", "--overwrite", panel=DOCUMENTS)
+    ] = False,
+    protect: Annotated[
+        list[str] | None,
+        option("Keep text that matches REGEX, as %s, {name}, tags and URLs are.", metavar="REGEX", panel=DOCUMENTS),
+    ] = None,
     on: Annotated[Literal["ray"] | None, choice("Translate on a cluster.", panel=RAY)] = None,
     address: Annotated[
         str | None, option("Address of a running cluster.", metavar="HOST:PORT", default="a local one", panel=RAY)
@@ -70,16 +85,23 @@ def translate(
     softgaze translate runs/m30k "A dog runs."
     softgaze translate runs/m30k --input news.en --output news.de
     cat news.en | softgaze translate runs/m30k --json > news.jsonl
+    softgaze translate runs/m30k report.docx --output report.de.docx
 
     N input lines give N output lines, in order; an empty line stays empty.
     A line longer than the model's limit is split into sentences and joined
     again, never cut. Memory use does not depend on the size of the input.
     From --input to --output, the same command resumes an interrupted run.
 
+    A document keeps its layout; tags move with their words. Placeholders,
+    tags, addresses and code come back unchanged. In PO, XLIFF and TMX files
+    only missing translations are filled, and marked for review.
+
     With --on ray, --input repeats and accepts directories, .parquet tables
     and URLs (s3://…); --output is a file, a table or, if it ends in /, a
     directory of shards.
     """
+    from softgaze.documents.placeholders import Placeholders
+    from softgaze.documents.translate import SegmentTranslator
     from softgaze.translator import WINDOW, load
 
     search = opt.search_options(
@@ -101,7 +123,16 @@ def translate(
     if on is not None:
         if text is not None or not inputs or not output:
             raise UsageError("--on ray translates files: give --input and --output")
-        opt.reject_options("with --on ray", {"--source-lang": source_lang, "--target-lang": target_lang})
+        opt.reject_options(
+            "with --on ray",
+            {
+                "--source-lang": source_lang,
+                "--target-lang": target_lang,
+                "--format": format_name,
+                "--overwrite": overwrite or None,
+                "--protect": protect,
+            },
+        )
         if as_json and output.endswith(".parquet"):
             raise UsageError(f"--json is for text output; the table {output} has a column for each field")
         from softgaze.scale.ray_translate import translate as ray_translate
@@ -122,23 +153,34 @@ def translate(
     if inputs and len(inputs) > 1:
         raise UsageError(f"one --input at a time, got {len(inputs)}; --on ray accepts several")
     source, target = Path(inputs[0]) if inputs else None, Path(output) if output else None
-    lines, total = read_input(text, source)
+    placeholders = Placeholders.of(protect or ())
+    document = find_document(text, source, format_name)
+    lines, total = read_input(text, source) if document is None else ((), 0)
     translator = load(model, device, engine=engine, source_lang=source_lang, target_lang=target_lang)
+    if document is not None:
+        if as_json:
+            raise UsageError("--json is for lines; a document is written in its own format")
+        translate_document(
+            document, target, translator, search, placeholders, format_name=format_name, overwrite=overwrite
+        )
+        return
     is_interactive = text is None and source is None and sys.stdin.isatty()
     if is_interactive:
         warn("Type text and press Enter; Ctrl-D ends. (For a file: --input FILE, or < FILE.)")
     size = window or (1 if is_interactive else WINDOW)
     if source is not None and target is not None and can_resume(source, target):
-        with resumable_output(source, target, translator, search, size, as_json) as partial:
+        with resumable_output(source, target, translator, search, size, as_json, protect) as partial:
             remaining = None if total is None else total - partial.lines
             with progress(remaining, transient=False) as advance:
                 rest = islice(lines, partial.lines, None)
-                translations = translator.translate_lines(rest, search, window=size, progress=advance, ahead=True)
+                job = SegmentTranslator(translator, search, placeholders, advance)
+                translations = job.translate_lines(rest, window=size, ahead=True)
                 write_lines(translations, line_format, partial.file, size, partial.checkpoint)
         return
     shows_progress = not is_interactive and (target or not sys.stdout.isatty())
     with open_output(target) as file, progress(total, enabled=shows_progress, transient=False) as advance:
-        translations = translator.translate_lines(lines, search, window=size, progress=advance, ahead=total is not None)
+        job = SegmentTranslator(translator, search, placeholders, advance)
+        translations = job.translate_lines(lines, window=size, ahead=total is not None)
         write_lines(translations, line_format, file, size)
 
 
@@ -195,12 +237,18 @@ def can_resume(source: Path, output: Path) -> bool:
 
 @contextmanager
 def resumable_output(
-    source: Path, output: Path, translator: "Translator", search: "SearchOptions", window: int, as_json: bool
+    source: Path,
+    output: Path,
+    translator: "Translator",
+    search: "SearchOptions",
+    window: int,
+    as_json: bool,
+    protect: list[str] | None,
 ) -> Iterator["ResumableFile"]:
     """Open the output where an interrupted run of the same command stopped, or empty."""
     from softgaze.atomic_io import open_resumable, sha256_of
 
-    options = {**vars(search), "window": window, "json": as_json}
+    options = {**vars(search), "window": window, "json": as_json, "protect": protect}
     inputs = {"input": sha256_of(source), "model": translator.bundle.files, "options": options}
     with open_resumable(output.resolve(), inputs) as partial:
         if partial.lines:

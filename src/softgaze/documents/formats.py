@@ -25,7 +25,7 @@ from softgaze.documents.base import Document, DocumentOptions
 from softgaze.errors import DataError, pick
 
 
-class Format(NamedTuple):
+class FormatEntry(NamedTuple):
     """A format of documents."""
 
     suffixes: tuple[str, ...]
@@ -35,23 +35,23 @@ class Format(NamedTuple):
 
 OPEN_XML = "application/vnd.openxmlformats-officedocument"
 FORMATS = {
-    "txt": Format((".txt",), "text/plain", base.parse_text),
-    "md": Format((".md", ".markdown"), "text/markdown", markdown.parse),
-    "html": Format((".html", ".htm", ".xhtml"), "text/html", html.parse),
-    "docx": Format((".docx", ".docm"), f"{OPEN_XML}.wordprocessingml.document", office.parse_docx),
-    "pptx": Format((".pptx", ".pptm"), f"{OPEN_XML}.presentationml.presentation", office.parse_pptx),
-    "odt": Format((".odt",), "application/vnd.oasis.opendocument.text", odf.parse),
-    "odp": Format((".odp",), "application/vnd.oasis.opendocument.presentation", odf.parse),
-    "epub": Format((".epub",), "application/epub+zip", epub.parse),
-    "srt": Format((".srt",), "application/x-subrip", subtitles.parse_srt),
-    "vtt": Format((".vtt",), "text/vtt", subtitles.parse_vtt),
-    "po": Format((".po", ".pot"), "text/x-gettext-translation", po.parse),
-    "xliff": Format((".xlf", ".xliff"), "application/xliff+xml", xliff.parse),
-    "tmx": Format((".tmx",), "application/x-tmx+xml", tmx.parse),
-    "json": Format((".json", ".arb"), "application/json", json_strings.parse),
-    "properties": Format((".properties",), "text/plain", properties.parse),
-    "android": Format((".xml",), "application/xml", android.parse),
-    "strings": Format((".strings",), "text/plain", apple_strings.parse),
+    "txt": FormatEntry((".txt",), "text/plain", base.parse_text),
+    "md": FormatEntry((".md", ".markdown"), "text/markdown", markdown.parse),
+    "html": FormatEntry((".html", ".htm", ".xhtml"), "text/html", html.parse),
+    "docx": FormatEntry((".docx", ".docm"), f"{OPEN_XML}.wordprocessingml.document", office.parse_docx),
+    "pptx": FormatEntry((".pptx", ".pptm"), f"{OPEN_XML}.presentationml.presentation", office.parse_pptx),
+    "odt": FormatEntry((".odt",), "application/vnd.oasis.opendocument.text", odf.parse),
+    "odp": FormatEntry((".odp",), "application/vnd.oasis.opendocument.presentation", odf.parse),
+    "epub": FormatEntry((".epub",), "application/epub+zip", epub.parse),
+    "srt": FormatEntry((".srt",), "application/x-subrip", subtitles.parse_srt),
+    "vtt": FormatEntry((".vtt",), "text/vtt", subtitles.parse_vtt),
+    "po": FormatEntry((".po", ".pot"), "text/x-gettext-translation", po.parse),
+    "xliff": FormatEntry((".xlf", ".xliff"), "application/xliff+xml", xliff.parse),
+    "tmx": FormatEntry((".tmx",), "application/x-tmx+xml", tmx.parse),
+    "json": FormatEntry((".json", ".arb"), "application/json", json_strings.parse),
+    "properties": FormatEntry((".properties",), "text/plain", properties.parse),
+    "android": FormatEntry((".xml",), "application/xml", android.parse),
+    "strings": FormatEntry((".strings",), "text/plain", apple_strings.parse),
 }
 SUFFIXES = {suffix: name for name, entry in FORMATS.items() for suffix in entry.suffixes}
 XML_ROOTS = {b"xliff": "xliff", b"tmx": "tmx", b"resources": "android", b"html": "html"}

@@ -8,7 +8,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, NamedTuple
 
+from softgaze.alignment import combined_alignment
+
 if TYPE_CHECKING:
+    from softgaze.alignment import StatisticalAligner
     from softgaze.explain import Attention
 
 Span = tuple[int, int]
@@ -134,13 +137,19 @@ class AlignedSegment:
     links: frozenset[tuple[int, int]]  # (source word, target word)
 
     @classmethod
-    def of(cls, source: str, target: str, attention: "Attention | None") -> "AlignedSegment":
-        """Align a text; without words, if there is no attention or a poor model's words are not in the texts."""
+    def of(
+        cls, source: str, target: str, attention: "Attention | None", statistics: "StatisticalAligner | None" = None
+    ) -> "AlignedSegment":
+        """Align a text by attention, and by the `statistics` of the bundle if it has some.
+
+        Without words, if there is no attention or a poor model's words are not in the texts.
+        """
         if attention is not None:
             source_spans = find_words(source, attention.recording.source.words)
             target_spans = find_words(target, attention.recording.target.words)
             if source_spans is not None and target_spans is not None:
-                return cls(source, target, source_spans, target_spans, attention.alignment().links)
+                alignment = combined_alignment(attention, statistics) if statistics else attention.alignment()
+                return cls(source, target, source_spans, target_spans, alignment.links)
         return cls(source, target, [], [], frozenset())
 
     def aligned(self, words: Sequence[int]) -> list[int]:

@@ -5,8 +5,8 @@ are inserted by alignment; if even that damages one, the source text is kept. A 
 text between any two elements.
 """
 
-from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from typing import NamedTuple
@@ -21,8 +21,9 @@ from softgaze.documents.placeholders import (
     placeholders_as_elements,
     tags_as_elements,
 )
+from softgaze.errors import SoftgazeError
 from softgaze.search.options import SearchOptions
-from softgaze.translator import Progress, Translation, Translator
+from softgaze.translator import WINDOW, Progress, Translation, Translator
 
 MAX_ALIGNED_CHARACTERS = 2000  # of a segment: attention of longer text costs too much memory
 
@@ -51,6 +52,7 @@ class Rendered(NamedTuple):
 class SegmentView(NamedTuple):
     """A segment with its placeholders."""
 
+    source: str
     marked: Segment  # with the markup of its format
     plain: Segment  # the same, rendered as plain text
     spans: list[Span]  # of the placeholders in their text
@@ -82,15 +84,65 @@ class SegmentTranslator:
             results[index] = [*self.insert(views[index], own)]
         return [finish(segment, results.get(index, [])) for index, segment in enumerate(segments)]
 
+    def translate_lines(
+        self, lines: Iterable[str], *, window: int = WINDOW, ahead: bool = False
+    ) -> Iterator[Translation]:
+        """Translate a stream of lines as `Translator.translate_lines` does, and keep the placeholders in them."""
+        waiting: deque[SegmentView] = deque()
+
+        def masked_lines() -> Iterator[str]:
+            for line in lines:
+                view = self.view(Segment(line, line))
+                waiting.append(view)
+                yield mask_segment(view.marked, view.spans).segment.text
+
+        results = self.translator.translate_lines(
+            masked_lines(), self.options, window=window, progress=self.progress, ahead=ahead
+        )
+        done: list[tuple[SegmentView, Translation]] = []
+        try:
+            for result in results:
+                done.append((waiting.popleft(), result))
+                if len(done) == window:
+                    yield from self.protected(done)
+                    done = []
+        except SoftgazeError:  # the lines before one that cannot be read
+            yield from self.protected(done)
+            raise
+        yield from self.protected(done)
+
+    def protected(self, done: Sequence[tuple["SegmentView", Translation]]) -> Iterator[Translation]:
+        """Yield translations of masked lines with their placeholders; those with a damaged one are translated again."""
+        kept = [self.unmask(view, result) for view, result in done]
+        damaged = [view for (view, _), found in zip(done, kept, strict=True) if found is None]
+        again = iter(replace(self, progress=None).translate([Segment(view.source, view.source) for view in damaged]))
+        for (view, result), found in zip(done, kept, strict=True):
+            if found is not None:
+                yield found
+                continue
+            best, *others = (replace(result, source=view.source, text=text, alternatives=()) for text in next(again))
+            yield replace(best, alternatives=tuple(others))
+
+    def unmask(self, view: "SegmentView", result: Translation) -> Translation | None:
+        """Return a translated line with its placeholders, or None if one is damaged; its tags need an alignment."""
+        if not view.expected:
+            return result
+        targets = [Target((each.text,)) for each in (result, *result.alternatives)]
+        texts = [] if view.marked.elements else [each.text for each in self.restore(view, targets)]
+        if not texts:
+            return None
+        best, *others = (replace(result, source=view.source, text=text, alternatives=()) for text in texts)
+        return replace(best, alternatives=tuple(others))
+
     def view(self, segment: Segment) -> "SegmentView":
         """Return a segment with its placeholders; tags in a plain text become inline elements."""
         spans = self.placeholders.find(segment.text)
         expected = Counter(segment.text[start:end] for start, end in spans)
         tags = [span for span in spans if segment.text[span[0]] == "<"]
         if not tags or segment.elements:
-            return SegmentView(segment, without_markup(segment), spans, expected)
+            return SegmentView(segment.text, segment, without_markup(segment), spans, expected)
         marked, plain = (tags_as_elements(each, tags) for each in (segment, replace(segment, escape=str)))
-        return SegmentView(marked, plain, self.placeholders.find(marked.text), expected)
+        return SegmentView(segment.text, marked, plain, self.placeholders.find(marked.text), expected)
 
     def restore(self, view: "SegmentView", targets: Sequence[Target]) -> list[Rendered]:
         """Return the hypotheses that kept every placeholder; none if the best one did not."""
@@ -146,11 +198,12 @@ class SegmentTranslator:
             each for aligned, own in zip(is_aligned, found, strict=True) if aligned for ranks in own for each in ranks
         ]
         attentions = iter(self.translator.attentions(tagged) if tagged else [])
+        statistics = self.translator.statistical_aligner
         targets: list[list[Target]] = []
         for aligned, segment, own, ranked in zip(is_aligned, segments, pieces, found, strict=True):
             if aligned:
                 texts = [restore_whitespace(segment.text, each.text) for ranks in ranked for each in ranks]
-                pairs = [AlignedSegment.of(segment.text, text, next(attentions)) for text in texts]
+                pairs = [AlignedSegment.of(segment.text, text, next(attentions), statistics) for text in texts]
                 targets.append(
                     [Target((text,), pair) for text, pair in zip(texts, pairs, strict=True)]
                     or [Target((segment.text,))]
