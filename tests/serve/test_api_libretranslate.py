@@ -1,12 +1,16 @@
 """The official LibreTranslate client against our server, and other behaviour that its clients rely on."""
 
+from pathlib import Path
 from urllib.parse import urlencode
 
 import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from documents.html_checks import check_same_tags
+from documents.samples import SAMPLES
 from softgaze.data.tokenizer import normalise
+from softgaze.documents import DocumentOptions, open_document
+from softgaze.documents.placeholders import PLACEHOLDERS
 
 ENGLISH, KOREAN = "The small dog sees a tree.", "작은 고양이 자요."
 
@@ -117,7 +121,7 @@ def test_frontend_settings(server):
     settings = server.get("/frontend/settings").json
     assert settings["charLimit"] == 10_000
     assert settings["keyRequired"] is False
-    assert settings["supportedFilesFormat"] == [".txt"]
+    assert {".txt", ".docx", ".po", ".srt"} <= {*settings["supportedFilesFormat"]}
 
 
 # --- files ------------------------------------------------------------------------------------------------------
@@ -132,12 +136,35 @@ def test_file_is_translated_line_by_line(server, tiny):
     assert "name" not in url
     download = server.get(url.removeprefix(server.url))
     assert download.headers["content-disposition"] == 'attachment; filename="translated.txt"'
-    translated = download.body.decode().split("\r\n")
+    translated = download.body.decode("utf-8-sig").split("\r\n")
     assert [line.strip() for line in translated] == [tiny.translate(line).text for line in lines]
 
 
+@pytest.mark.parametrize("name", ["a.docx", "a.odt", "a.po", "strings.xml", "a.html"])
+def test_documents_are_translated(server, name):
+    content = SAMPLES[name][0]
+    response = server.upload("/translate_file", ("file", name, content), source="en", target="ko")
+    download = server.get(response.json["translatedFileUrl"].removeprefix(server.url))
+    assert download.headers["content-type"] == "application/octet-stream"
+    assert download.headers["content-disposition"] == f'attachment; filename="translated{Path(name).suffix}"'
+    options = DocumentOptions("en", "ko", overwrite=True)
+    assert len(open_document(download.body, name, options).segments) >= len(SAMPLES[name][1]) > 0
+
+
+@pytest.mark.parametrize("text", ["the %s dog", "see [X0X] and {name}", "a <b>red</b> dog at https://x.y/z"])
+def test_placeholders_of_plain_text_are_kept(server, text):
+    translated = server.post("/translate", {"q": text, "source": "en", "target": "ko"}).json["translatedText"]
+    assert PLACEHOLDERS.values(translated) == PLACEHOLDERS.values(text)
+
+
 BAD_FILES = {
-    "format": (("file", "a.docx", b"a"), "Invalid request: file format not supported"),
+    "format": (("file", "a.png", b"a"), "Invalid request: file format not supported"),
+    "other XML": (("file", "a.xml", b"<a/>"), "Invalid request: file format not supported"),
+    "no archive": (("file", "a.docx", b"a"), "Invalid request: not a zip archive: File is not a zip file"),
+    "entities": (
+        ("file", "a.tmx", b'<!DOCTYPE x [<!ENTITY a "b">]><tmx/>'),
+        "Invalid request: the XML declares an entity (a); entities are not expanded",
+    ),
     "empty": (("file", "a.txt", b""), "Invalid request: empty file"),
     "not UTF-8": (("file", "a.txt", b"ab\xff"), "Invalid request: the file is not UTF-8 at byte 3"),
     "no file": (("other", "a.txt", b"a"), "Invalid request: missing file parameter"),

@@ -19,6 +19,7 @@ from pictures import image_bundle
 from serving import serving
 from softgaze.data.sentence_split import split_sentences
 from softgaze.data.tokenizer import normalise
+from softgaze.documents import SUFFIXES
 from softgaze.translator import load
 
 TEXT = "The small dog sees a tree."
@@ -569,7 +570,7 @@ def test_other_files_are_not_sent(open_app):
     page.click("#tab-file")
     page.set_input_files("#file", file("photo.png", "x"))
     expect(page.locator("#file-status")).to_have_text(
-        string(page, "file-format", name="\u2068photo.png\u2069", formats=".txt")
+        string(page, "file-format", name="\u2068photo.png\u2069", formats=", ".join(SUFFIXES))
     )
     page.set_input_files("#file", file("long.txt", "x" * 1_100_000))
     expect(page.locator("#file-status")).to_contain_text("1 MB")

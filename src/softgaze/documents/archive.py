@@ -15,7 +15,7 @@ from softgaze.errors import DataError
 
 MAX_MEMBERS = 10_000
 MAX_TOTAL_BYTES = 512 << 20  # uncompressed
-MAX_RATIO = 200  # of uncompressed to compressed bytes, for members above a size
+MAX_RATIO = 100  # of uncompressed to compressed bytes, for members above a size
 RATIO_FREE_BYTES = 1 << 20
 
 ParseMember = Callable[[str, bytes], Document | None]  # None: copied

@@ -29,29 +29,27 @@ class FormatEntry(NamedTuple):
     """A format of documents."""
 
     suffixes: tuple[str, ...]
-    media_type: str
     parse: Callable[[bytes, DocumentOptions], Document]
 
 
-OPEN_XML = "application/vnd.openxmlformats-officedocument"
 FORMATS = {
-    "txt": FormatEntry((".txt",), "text/plain", base.parse_text),
-    "md": FormatEntry((".md", ".markdown"), "text/markdown", markdown.parse),
-    "html": FormatEntry((".html", ".htm", ".xhtml"), "text/html", html.parse),
-    "docx": FormatEntry((".docx", ".docm"), f"{OPEN_XML}.wordprocessingml.document", office.parse_docx),
-    "pptx": FormatEntry((".pptx", ".pptm"), f"{OPEN_XML}.presentationml.presentation", office.parse_pptx),
-    "odt": FormatEntry((".odt",), "application/vnd.oasis.opendocument.text", odf.parse),
-    "odp": FormatEntry((".odp",), "application/vnd.oasis.opendocument.presentation", odf.parse),
-    "epub": FormatEntry((".epub",), "application/epub+zip", epub.parse),
-    "srt": FormatEntry((".srt",), "application/x-subrip", subtitles.parse_srt),
-    "vtt": FormatEntry((".vtt",), "text/vtt", subtitles.parse_vtt),
-    "po": FormatEntry((".po", ".pot"), "text/x-gettext-translation", po.parse),
-    "xliff": FormatEntry((".xlf", ".xliff"), "application/xliff+xml", xliff.parse),
-    "tmx": FormatEntry((".tmx",), "application/x-tmx+xml", tmx.parse),
-    "json": FormatEntry((".json", ".arb"), "application/json", json_strings.parse),
-    "properties": FormatEntry((".properties",), "text/plain", properties.parse),
-    "android": FormatEntry((".xml",), "application/xml", android.parse),
-    "strings": FormatEntry((".strings",), "text/plain", apple_strings.parse),
+    "txt": FormatEntry((".txt",), base.parse_text),
+    "md": FormatEntry((".md", ".markdown"), markdown.parse),
+    "html": FormatEntry((".html", ".htm", ".xhtml"), html.parse),
+    "docx": FormatEntry((".docx", ".docm"), office.parse_docx),
+    "pptx": FormatEntry((".pptx", ".pptm"), office.parse_pptx),
+    "odt": FormatEntry((".odt",), odf.parse),
+    "odp": FormatEntry((".odp",), odf.parse),
+    "epub": FormatEntry((".epub",), epub.parse),
+    "srt": FormatEntry((".srt",), subtitles.parse_srt),
+    "vtt": FormatEntry((".vtt",), subtitles.parse_vtt),
+    "po": FormatEntry((".po", ".pot"), po.parse),
+    "xliff": FormatEntry((".xlf", ".xliff"), xliff.parse),
+    "tmx": FormatEntry((".tmx",), tmx.parse),
+    "json": FormatEntry((".json", ".arb"), json_strings.parse),
+    "properties": FormatEntry((".properties",), properties.parse),
+    "android": FormatEntry((".xml",), android.parse),
+    "strings": FormatEntry((".strings",), apple_strings.parse),
 }
 SUFFIXES = {suffix: name for name, entry in FORMATS.items() for suffix in entry.suffixes}
 XML_ROOTS = {b"xliff": "xliff", b"tmx": "tmx", b"resources": "android", b"html": "html"}

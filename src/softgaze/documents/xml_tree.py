@@ -14,7 +14,7 @@ from softgaze.documents.inline import ATOM, BARRIER, CLOSE, OPEN, TEXT, Item, Se
 from softgaze.errors import DataError
 
 MAX_DEPTH = 200
-MAX_BYTES = 64 << 20  # of one XML file: its tree takes about 20 times as much memory
+MAX_BYTES = 32 << 20  # of one XML file: its tree takes about 20 times as much memory
 TOKEN = re.compile(
     r"""<!--.*?--> | <\?.*?\?> | <!\[CDATA\[.*?\]\]> | <(?:[^>"']++|"[^"]*+"|'[^']*+')*+> | [^<]+""",
     re.DOTALL | re.VERBOSE,

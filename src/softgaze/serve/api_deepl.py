@@ -32,7 +32,10 @@ async def translate(
     elif fields.tag_handling:
         translated = [best for best, _ in await service.run(request, TranslateHtmlJob(model, options), texts)]
     else:
-        translated = [best.text for best in await service.run(request, TranslateJob(model, options), texts)]
+        translated = [
+            best.text
+            for best in await service.run(request, TranslateJob(model, options, keeps_placeholders=True), texts)
+        ]
     return {
         "translations": [
             {"detected_source_language": source.upper(), "text": target, "billed_characters": len(text)}

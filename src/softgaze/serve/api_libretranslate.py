@@ -9,6 +9,8 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response
 
+from softgaze.documents import FORMATS, SUFFIXES, Document, DocumentOptions, detect_format
+from softgaze.errors import DataError
 from softgaze.serve import schemas
 from softgaze.serve.errors import HTTPError, missing_parameter
 from softgaze.serve.html_translation import TranslateHtmlJob
@@ -17,11 +19,11 @@ from softgaze.serve.model_registry import shorten
 from softgaze.serve.openapi import ERRORS, file_body, request_body, text_response
 from softgaze.serve.request_parsing import authorized_fields, parse_as
 from softgaze.serve.service import AUTO, ServiceDep
-from softgaze.serve.translate_jobs import TranslateJob
+from softgaze.serve.translate_jobs import TranslateJob, TranslateSegmentsJob
 
 router = APIRouter(tags=["LibreTranslate"], responses=ERRORS)
-FILE_SUFFIXES = (".txt",)
-LINES_AT_ONCE = 64  # of a file in the queue, so that a long file leaves room for other requests
+SEGMENTS_AT_ONCE = 64  # of a file in the queue, so that a long file leaves room for other requests
+BINARY = "application/octet-stream"
 LANGUAGE_FIELD = {"type": "string", "description": "A language code.", "required": True}
 
 
@@ -48,7 +50,7 @@ async def translate(
     elif fields.format == "html":
         results = await service.run(request, TranslateHtmlJob(model, options), texts)
     else:
-        translations = await service.run(request, TranslateJob(model, options), texts)
+        translations = await service.run(request, TranslateJob(model, options, keeps_placeholders=True), texts)
         results = [(best.text, [other.text for other in best.alternatives]) for best in translations]
     response: dict[str, list[Any]] = {"translatedText": [text for text, _ in results]}
     if detected:
@@ -81,44 +83,60 @@ async def languages(service: ServiceDep) -> list[dict[str, Any]]:
     "/translate_file",
     response_model=schemas.FileResponse,
     openapi_extra=file_body(
-        "file", "A text file in UTF-8 (.txt).", source={**LANGUAGE_FIELD}, target={**LANGUAGE_FIELD}
+        "file", f"A document: {', '.join(SUFFIXES)}.", source={**LANGUAGE_FIELD}, target={**LANGUAGE_FIELD}
     ),
 )
 async def translate_file(request: Request, service: ServiceDep) -> dict[str, str]:
-    """Translate a text file line by line, and return the URL of the result."""
+    """Translate a document, and return the URL of the result, which has the same format."""
     fields, _ = await authorized_fields(request)
     for name, kind in {"file": UploadFile, "source": str, "target": str}.items():
         if not isinstance(fields.get(name), kind) or fields[name] == "":
             raise missing_parameter(name)
-    lines = (await read_text(fields["file"])).splitlines(keepends=True)
-    model = (await service.select_model(lines or [""], fields["source"], fields["target"])).model
+    suffix, content = await read_file(fields["file"])
+    languages = DocumentOptions(fields["source"], fields["target"])
+    document = await asyncio.to_thread(parse_file, suffix, content, languages)
+    segments = document.segments
+    texts = [segment.text for segment in segments if segment.text.strip()] or [""]
+    model = (await service.select_model(texts, fields["source"], fields["target"])).model
     if model is not None:
-        job = TranslateJob(model, service.search_options())
-        for start in range(0, len(lines), LINES_AT_ONCE):
-            end = start + LINES_AT_ONCE
-            lines[start:end] = [best.text for best in await service.run(request, job, lines[start:end])]
-    name = service.files.save("".join(lines).encode())
+        job = TranslateSegmentsJob(model, service.search_options())
+        translations: list[str] = []
+        for start in range(0, len(segments), SEGMENTS_AT_ONCE):
+            batch = segments[start : start + SEGMENTS_AT_ONCE]
+            service.metrics.count_texts([segment.text for segment in batch])
+            translations += await service.run(request, job, batch, [len(segment.text) for segment in batch])
+        content = await asyncio.to_thread(document.write, translations)
+    name = service.files.save(content, suffix)
     return {"translatedFileUrl": str(request.url_for("download_file", name=name))}
 
 
-async def read_text(file: UploadFile) -> str:
-    """Return the content of an uploaded text file; only the suffix of its name is used."""
-    if PurePosixPath(file.filename or "").suffix.lower() not in FILE_SUFFIXES:
+async def read_file(file: UploadFile) -> tuple[str, bytes]:
+    """Return the suffix and the content of an uploaded document; nothing else of its name is used."""
+    suffix = PurePosixPath(file.filename or "").suffix.lower()
+    if suffix not in SUFFIXES:
         raise HTTPError(400, "Invalid request: file format not supported")
     content = await file.read()
     if not content:
         raise HTTPError(400, "Invalid request: empty file")
+    return suffix, content
+
+
+def parse_file(suffix: str, content: bytes, options: DocumentOptions) -> Document:
+    """Open an uploaded document."""
+    found = detect_format(f"file{suffix}", content)
+    if found is None:
+        raise HTTPError(400, "Invalid request: file format not supported")
     try:
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError as error:
-        raise HTTPError(400, f"Invalid request: the file is not UTF-8 at byte {error.start + 1}") from None
+        return FORMATS[found].parse(content, options)
+    except DataError as error:
+        raise HTTPError(400, f"Invalid request: {error}") from None
 
 
 @router.get(
     "/download_file/{name}",
     response_class=Response,
     responses={
-        **text_response("text/plain", "The file."),
+        **text_response(BINARY, "The file."),
         404: {"model": schemas.ErrorResponse, "description": "Not found"},
     },
 )
@@ -127,8 +145,10 @@ async def download_file(name: str, service: ServiceDep) -> Response:
     content = await asyncio.to_thread(service.files.load, name)
     if content is None:
         raise HTTPError(404, "the file does not exist or has expired")
-    headers = {"Content-Disposition": 'attachment; filename="translated.txt"'}
-    return Response(content, media_type="text/plain; charset=utf-8", headers=headers)
+    suffix = PurePosixPath(name).suffix
+    headers = {"Content-Disposition": f'attachment; filename="translated{suffix}"'}
+    # Never as HTML or XML, which a browser could run.
+    return Response(content, media_type="text/plain; charset=utf-8" if suffix == ".txt" else BINARY, headers=headers)
 
 
 @router.get("/frontend/settings", response_model=schemas.FrontendSettings)
@@ -142,7 +162,7 @@ async def frontend_settings(service: ServiceDep) -> dict[str, Any]:
         "filesTranslation": True,
         "frontendTimeout": 300,
         "suggestions": False,
-        "supportedFilesFormat": [*FILE_SUFFIXES],
+        "supportedFilesFormat": [*SUFFIXES],
         "language": {
             "source": {"code": AUTO, "name": "Auto Detect"},
             "target": {"code": target, "name": language_name(target)},

@@ -25,7 +25,7 @@ from softgaze.serve.settings import Settings
 AUTO = "auto"
 AUTH_SCHEMES = ("bearer ", "deepl-auth-key ")
 MAX_FILES = 256
-FILE_NAME = re.compile(r"[A-Za-z0-9_-]{32}\.txt")
+FILE_NAME = re.compile(r"[A-Za-z0-9_-]{32}\.[a-z]{2,10}")
 
 
 class Disconnected(Exception):  # noqa: N818
@@ -184,11 +184,11 @@ class FileStore:
     def __init__(self, directory: Path, max_age: float) -> None:
         self.directory, self.max_age = directory, max_age
 
-    def save(self, content: bytes) -> str:
+    def save(self, content: bytes, suffix: str = ".txt") -> str:
         """Store a file and return its name."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.delete_old(MAX_FILES - 1)
-        name = f"{secrets.token_urlsafe(24)}.txt"
+        name = f"{secrets.token_urlsafe(24)}{suffix}"
         (self.directory / name).write_bytes(content)
         return name
 
@@ -201,7 +201,7 @@ class FileStore:
 
     def delete_old(self, max_files: int = MAX_FILES) -> None:
         """Delete expired files, and the oldest ones beyond `max_files`."""
-        paths = sorted(self.directory.glob("*.txt"), key=lambda path: path.stat().st_mtime, reverse=True)
+        paths = sorted(self.directory.glob("*.*"), key=lambda path: path.stat().st_mtime, reverse=True)
         for index, path in enumerate(paths):
             if index >= max_files or self.is_expired(path):
                 path.unlink(missing_ok=True)

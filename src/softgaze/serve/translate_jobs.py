@@ -9,7 +9,8 @@ from typing import Any
 
 from starlette.requests import Request
 
-from softgaze.documents.inline import restore_whitespace
+from softgaze.documents.inline import Segment, restore_whitespace
+from softgaze.documents.translate import SegmentTranslator
 from softgaze.search.options import SearchOptions
 from softgaze.serve.errors import log_error, to_http_error
 from softgaze.serve.model_registry import ServedModel
@@ -23,15 +24,35 @@ Event = tuple[str, Any]
 class TranslateJob:
     model: ServedModel
     options: SearchOptions
+    keeps_placeholders: bool = False  # the tokens of a translation are then those of the masked text
 
     def run(self, texts: Sequence[str]) -> list[Translation]:
-        return translate_texts(self.model.translator, texts, self.options)
+        return translate_texts(self.model.translator, texts, self.options, self.keeps_placeholders)
 
 
-def translate_texts(translator: Translator, texts: Sequence[str], options: SearchOptions) -> list[Translation]:
+@dataclass(frozen=True)
+class TranslateSegmentsJob:
+    """Translate segments of a document."""
+
+    model: ServedModel
+    options: SearchOptions
+
+    def run(self, segments: Sequence[Segment]) -> list[str]:
+        """Return the markup of each segment's translation."""
+        translator = self.model.prepare_attention() if self.model.has_attention else self.model.translator
+        return [best for best, *_ in SegmentTranslator(translator, self.options).translate(segments)]
+
+
+def translate_texts(
+    translator: Translator, texts: Sequence[str], options: SearchOptions, keeps_placeholders: bool = False
+) -> list[Translation]:
     """Translate each line of each text, all in one batch, and join the lines of each text."""
     lines = [text.splitlines(keepends=True) for text in texts]
-    translated = translator.translate_lines([line for text_lines in lines for line in text_lines], options)
+    flat = [line for text_lines in lines for line in text_lines]
+    if keeps_placeholders:
+        translated = SegmentTranslator(translator, options).translate_lines(flat)
+    else:
+        translated = translator.translate_lines(flat, options)
     return [
         join_lines(text, list(islice(translated, len(text_lines))), options)
         for text, text_lines in zip(texts, lines, strict=True)
