@@ -1,14 +1,18 @@
 """An imported bundle is an ordinary one: files, tokenizers, languages, search defaults, explanations."""
 
 import json
+from itertools import islice
 
 import numpy as np
 import pytest
 import torch
+from typer.testing import CliRunner
 
 from importers import foreign
 from softgaze import load
 from softgaze.bundle import Bundle
+from softgaze.cli import app
+from softgaze.cli.translate import write_lines
 from softgaze.errors import UsageError
 from softgaze.importers import import_model
 from softgaze.special_tokens import SPECIAL_TOKENS, UNK
@@ -208,3 +212,24 @@ def test_views_share_the_model_and_keep_their_languages(tmp_path):
     for text in foreign.SENTENCES:
         assert one.translate(text).to_dict() == again.translate(text).to_dict()
     assert one.max_positions == other.max_positions == again.max_positions
+
+
+def test_an_interrupted_file_resumes_in_its_own_languages_only(tmp_path, monkeypatch):
+    foreign.m2m(tmp_path / "original")
+    import_model(tmp_path / "original", tmp_path / "imported", verify=False)
+    (tmp_path / "in.txt").write_text("\n".join(foreign.SENTENCES) + "\n")
+
+    def run(target: str) -> str:
+        files = ["--input", str(tmp_path / "in.txt"), "--output", str(tmp_path / "out.txt"), "--window", "1"]
+        languages = ["--source-lang", "en", "--target-lang", target]
+        return CliRunner().invoke(app, ["translate", str(tmp_path / "imported"), *files, *languages]).stderr
+
+    def write_one(translations, *rest):
+        write_lines(islice(translations, 1), *rest)
+        raise KeyboardInterrupt
+
+    for target in ("fr", "de"):
+        with monkeypatch.context() as interrupted:
+            interrupted.setattr("softgaze.cli.translate.write_lines", write_one)
+            run("fr")
+        assert ("resuming after 1 lines" in run(target)) == (target == "fr")

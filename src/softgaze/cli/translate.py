@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, BinaryIO, Literal
+from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 from softgaze.cli import _options as opt
 from softgaze.cli._documents import find_document, translate_document
@@ -121,18 +121,16 @@ def translate(
     if address is not None and on is None:
         raise UsageError(f"--address {address} needs --on ray")
     if on is not None:
+        only_locally = {
+            "--source-lang": source_lang,
+            "--target-lang": target_lang,
+            "--format": format_name,
+            "--overwrite": overwrite or None,
+            "--protect": protect,
+        }
+        opt.reject_options("with --on ray", only_locally)
         if text is not None or not inputs or not output:
             raise UsageError("--on ray translates files: give --input and --output")
-        opt.reject_options(
-            "with --on ray",
-            {
-                "--source-lang": source_lang,
-                "--target-lang": target_lang,
-                "--format": format_name,
-                "--overwrite": overwrite or None,
-                "--protect": protect,
-            },
-        )
         if as_json and output.endswith(".parquet"):
             raise UsageError(f"--json is for text output; the table {output} has a column for each field")
         from softgaze.scale.ray_translate import translate as ray_translate
@@ -155,11 +153,11 @@ def translate(
     source, target = Path(inputs[0]) if inputs else None, Path(output) if output else None
     placeholders = Placeholders.of(protect or ())
     document = find_document(text, source, format_name)
+    if document is not None and as_json:
+        raise UsageError("--json is for lines; a document is written in its own format")
     lines, total = read_input(text, source) if document is None else ((), 0)
     translator = load(model, device, engine=engine, source_lang=source_lang, target_lang=target_lang)
     if document is not None:
-        if as_json:
-            raise UsageError("--json is for lines; a document is written in its own format")
         translate_document(
             document, target, translator, search, placeholders, format_name=format_name, overwrite=overwrite
         )
@@ -169,12 +167,12 @@ def translate(
         warn("Type text and press Enter; Ctrl-D ends. (For a file: --input FILE, or < FILE.)")
     size = window or (1 if is_interactive else WINDOW)
     if source is not None and target is not None and can_resume(source, target):
-        with resumable_output(source, target, translator, search, size, as_json, protect) as partial:
+        made_with = {"window": size, "json": as_json, "protect": protect, "languages": [source_lang, target_lang]}
+        with resumable_output(source, target, translator, search, made_with) as partial:
             remaining = None if total is None else total - partial.lines
             with progress(remaining, transient=False) as advance:
-                rest = islice(lines, partial.lines, None)
                 job = SegmentTranslator(translator, search, placeholders, advance)
-                translations = job.translate_lines(rest, window=size, ahead=True)
+                translations = job.translate_lines(islice(lines, partial.lines, None), window=size, ahead=True)
                 write_lines(translations, line_format, partial.file, size, partial.checkpoint)
         return
     shows_progress = not is_interactive and (target or not sys.stdout.isatty())
@@ -237,18 +235,12 @@ def can_resume(source: Path, output: Path) -> bool:
 
 @contextmanager
 def resumable_output(
-    source: Path,
-    output: Path,
-    translator: "Translator",
-    search: "SearchOptions",
-    window: int,
-    as_json: bool,
-    protect: list[str] | None,
+    source: Path, output: Path, translator: "Translator", search: "SearchOptions", made_with: dict[str, Any]
 ) -> Iterator["ResumableFile"]:
     """Open the output where an interrupted run of the same command stopped, or empty."""
     from softgaze.atomic_io import open_resumable, sha256_of
 
-    options = {**vars(search), "window": window, "json": as_json, "protect": protect}
+    options = {**vars(search), **made_with}
     inputs = {"input": sha256_of(source), "model": translator.bundle.files, "options": options}
     with open_resumable(output.resolve(), inputs) as partial:
         if partial.lines:
