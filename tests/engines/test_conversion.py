@@ -125,7 +125,7 @@ def test_the_table_of_engines_is_that_of_the_models():
     }
 
 
-# --- what is kept
+# --- the cache
 
 
 def test_a_model_is_converted_once(model):

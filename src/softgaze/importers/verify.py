@@ -22,7 +22,7 @@ MAX_REFERENCE_BYTES = 1 << 30  # of a model that the original library loads: it 
 
 
 def compare(model: ImportedModel, bundle: Bundle, verify: bool) -> dict[str, Any]:
-    """Compare a written bundle with the original; return what was compared and the largest difference."""
+    """Compare a written bundle with the original; return the kind of comparison and the largest difference."""
     if not verify:
         return {"compared_with": "nothing, as requested", "largest_difference": float("nan"), "sample": ""}
     chosen = first_languages(bundle)
@@ -100,7 +100,7 @@ def compare_tensors(model: ImportedModel, bundle: Bundle) -> float:
             start += len(block)
             errors = difference - ROUNDING[kind] * block.float().abs()
             if errors.numel() and float(errors.max()) > 2**-24:  # below it float16 rounds to zero
-                raise DataError(f"{path}: {name} is not what was read from the original")
+                raise DataError(f"{path}: {name} differs from the original")
             largest = max(largest, float(difference.max()) if block.numel() else 0.0)
     return largest
 

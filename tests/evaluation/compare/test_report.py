@@ -136,10 +136,10 @@ def test_shown_sentences_have_a_map_of_every_model_with_attention(plan, record):
 
 
 def test_only_jobs_with_changed_inputs_run_again(plan, record):
-    def nobody(*turn):
+    def no_progress(*turn):
         raise AssertionError(turn)
 
-    run_jobs(plan, nobody, lambda message: None)
+    run_jobs(plan, no_progress, lambda message: None)
     taken = []
     wider = replace(plan, beam_size=2)
     run_jobs(wider, lambda plan, name, kind: taken.append((name, kind)), lambda message: None)
