@@ -46,11 +46,11 @@ WORDS = {
         "words": "BLEU, 대소문자 무시, {name} 단어",
         "made": "{date}, 커밋 {commit}, {machine}",
         "signatures": "sacreBLEU 서명",
-        "picture": "원문 길이에 따른 모델별 BLEU와 95% 구간",
+        "picture": "원문 길이에 따른 모델별 BLEU와 95% 신뢰구간",
         "lengths": ("단어 수", "문장 수"),
         "all": "전체",
-        "note": "표의 수는 BLEU이고, 괄호 안은 `{baseline}`과의 차이예요. 짝지은 부트스트랩과 근사 무작위화에서 모두"
-        " p < 0.05인 차이는 굵게 썼어요.",
+        "note": "표의 수는 BLEU이고, 괄호 안은 `{baseline}`과의 차이예요. paired bootstrap과"
+        " approximate randomization에서 모두 p < 0.05인 차이는 굵게 썼어요.",
     },
 }
 Results = dict[str, dict[str, Any]]

@@ -20,7 +20,18 @@ from engines.exported import exported, trained_bundle
 
 ROOT = Path(__file__).parents[1]
 EXTRAS = {"audio", "train", "plots", "onnx", "serve", "vision", "scale", "tensorboard", "docs", "dev", "all"}
-BASE = {"regex", "numpy", "sentencepiece", "sacrebleu", "pydantic", "typer", "rich", "pyyaml", "ctranslate2"}
+BASE = {
+    "regex",
+    "numpy",
+    "sentencepiece",
+    "sacrebleu",
+    "pydantic",
+    "typer",
+    "rich",
+    "markdown-it-py",
+    "pyyaml",
+    "ctranslate2",
+}
 
 
 def execute(*command, **options):

@@ -34,6 +34,6 @@ def test_a_server_is_loaded_and_every_bad_request_is_refused():
     assert result.seconds
     assert result.health
     text = table({"together": [result], "one at a time": [result]})
-    assert "Together is 1.00 (1.00–1.00) times" in text
+    assert "is 1.00 (1.00–1.00) times as fast" in text
     json.dumps(result.statuses)
     assert len(BAD) > 3

@@ -137,7 +137,11 @@ def test_translate_writes_a_line_for_each(place, more):
         ]
         assert len((place / "out").read_text().splitlines()) == len(HARMLESS)
     else:
-        assert not {"<s>", "</s>", "<pad>"} & set("\n".join(lines).split())
+        for source, line in zip(
+            HARMLESS.values(), lines[:-1], strict=True
+        ):  # a typed tag comes back, none is generated
+            for name in ("<s>", "</s>", "<pad>"):
+                assert line.count(name) <= source.count(name)
 
 
 @pytest.mark.parametrize("name", REFUSED)

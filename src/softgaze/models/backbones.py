@@ -56,7 +56,8 @@ class Backbone(nn.Module):
 
 def backbone(name: str) -> Backbone:
     """Load the built-in network, or one from a directory."""
-    return efficientnet() if name == EFFICIENTNET else hugging_face(Path(name))
+    with torch.device("cpu"):  # pretrained weights need memory, even where a model is built on the meta device
+        return efficientnet() if name == EFFICIENTNET else hugging_face(Path(name))
 
 
 def backbone_shape(name: str) -> BackboneShape:
