@@ -49,7 +49,7 @@ def pieces_of(model: bytes) -> list[str]:
 
 
 def save(model: Any, directory: Path, files: Mapping[str, Any], seed: int, **arguments: Any) -> Any:
-    """Draw every parameter and buffer of the output anew, save the model, and add the files of its tokenizer."""
+    """Draw every parameter and buffer of the output again, save the model, and add the files of its tokenizer."""
     generator = torch.Generator().manual_seed(seed)
     with torch.no_grad():
         for name, parameter in model.named_parameters():
