@@ -403,14 +403,23 @@ def test_one_product_for_queries_keys_and_values_is_three(key_heads):
     heads, vectors = randomize(MultiHeadAttention(8, 2, key_heads)).double(), normal(B, K, 8)
     results = []
     for training in (True, False):  # in training, one product
-        heads.train(training)
-        q, kv = heads.project_qkv(vectors)
-        same(q, heads.project_q(vectors))
-        same(kv.keys, heads.project_kv(vectors).keys)
-        loss = sum((part * part.detach().cos()).sum() for part in (q, *kv))
-        results.append([q, *kv, *torch.autograd.grad(loss, list(heads.parameters())[:6])])
+        found = heads.train(training)(vectors)
+        loss = (found.context * found.context.detach().cos()).sum()
+        results.append([found.context, *found.cache, *torch.autograd.grad(loss, list(heads.parameters()))])
     for one, three in zip(*results, strict=True):
         same(one, three)
+
+
+@pytest.mark.parametrize("training", [True, False])
+def test_hooks_and_replaced_layers_take_part_in_every_projection(training):
+    heads, vectors = randomize(MultiHeadAttention(8, 2)).train(training), normal(B, K, 8).float()
+    before = heads(vectors).context
+    handle = heads.key.register_forward_hook(lambda layer, inputs, output: output * 2)
+    hooked = heads(vectors).context
+    handle.remove()
+    heads.key = torch.nn.utils.parametrizations.spectral_norm(heads.key)
+    assert not torch.allclose(before, hooked)
+    assert not torch.allclose(before, heads(vectors).context)
 
 
 # --- bad input --------------------------------------------------------------------------------------------------
@@ -485,8 +494,16 @@ MISTAKES = {
 }
 
 
+@pytest.mark.parametrize("inference", [False, True])
 @pytest.mark.parametrize(("mistake", "message"), MISTAKES.values(), ids=MISTAKES)
-def test_mistakes_are_rejected_in_one_line(mistake, message):
-    with pytest.raises(ValueError, match=message) as caught:
+def test_mistakes_are_rejected_in_one_line(mistake, message, inference):
+    with torch.inference_mode(inference), pytest.raises(ValueError, match=message) as caught:
         mistake()
     assert "\n" not in str(caught.value)
+
+
+def test_a_memory_without_keys_gives_zeros():
+    layer = MultiHeadAttention(8, 2)
+    out = layer(torch.randn(1, 3, 8), torch.empty(1, 0, 8), need_weights=True)
+    assert out.weights.shape == (1, 2, 3, 0)
+    assert torch.isfinite(out.context).all()

@@ -27,12 +27,15 @@ LAYERS = (
     {"data"},
     {"models"},
     {"soft_dict", "local_attention"},
-    {"attention", "positions", "config", "runtime", "atomic_io"},
+    {"attention", "positions", "config", "runtime", "atomic_io", "glossary"},
     {"dropout"},
     {"errors", "kv_cache", "special_tokens", "scores"},
     {"softgaze"},  # the package itself, for its version; it imports nothing of ours except on first use, by name
 )
 DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
+
+# One part in three files: a translation knows its translator.
+PART = {"translation": "translator", "term_placement": "translator"}
 
 # Narrower than their line allows.
 ONLY = {
@@ -40,13 +43,14 @@ ONLY = {
     "soft_dict": {"attention", "errors", "scores"},
     "local_attention": {"attention"},
     "data": {"models.backbones", "atomic_io", "errors", "runtime", "special_tokens", "softgaze"},
-    "search": {"models.base", "special_tokens", "errors"},
+    "search": {"models.base", "special_tokens", "errors", "glossary"},
 }
 
 
 def part_of(module: str) -> str:
     """softgaze.models.base -> models; softgaze -> softgaze."""
-    return module.split(".")[1] if "." in module else module
+    part = module.split(".")[1] if "." in module else module
+    return PART.get(part, part)
 
 
 def modules(package: Path) -> dict[str, Path]:

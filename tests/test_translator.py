@@ -16,14 +16,8 @@ from softgaze.explain import SelectedMap, View
 from softgaze.explain.word_spans import EOS_MARK
 from softgaze.runtime import using_threads
 from softgaze.special_tokens import EOS
-from softgaze.translator import (
-    _CONTROL_CHARACTERS,
-    SearchOptions,
-    TranslatedPart,
-    Translation,
-    best_combinations,
-    load,
-)
+from softgaze.translation import TranslatedPart, Translation, best_combinations
+from softgaze.translator import _CONTROL_CHARACTERS, SearchOptions, load
 
 quick = settings(max_examples=40, deadline=None)
 LONG = "The dog runs. A small cat sees the old man, the red tree and a dog! Does the man sleep? " * 3

@@ -12,7 +12,7 @@ __version__ = "0.1.0"
 PUBLIC = {
     "load": "softgaze.translator",
     "Translator": "softgaze.translator",
-    "Translation": "softgaze.translator",
+    "Translation": "softgaze.translation",
     "SearchOptions": "softgaze.search.options",
     "Attention": "softgaze.explain.attention_map",
     "Alignment": "softgaze.explain.alignment",

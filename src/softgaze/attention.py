@@ -6,6 +6,7 @@ Shapes: B batch, H heads, Q queries, K keys, D width. Batch first.
 A mask is boolean, **True = may attend**, broadcastable to (B, H, Q, K). A query without any key gets zero weights.
 """
 
+import math
 from collections.abc import Callable
 from typing import Any, Literal, NamedTuple
 
@@ -21,7 +22,7 @@ WeightsHook = Callable[[Tensor, Tensor], Tensor]  # weights (…, Q, K), values 
 Kernel = Literal["fused", "plain"]
 Positions = Any  # (N,) positions, or the tables that a rotation prepared from them
 
-FUSED_SCALES: dict[ScoreFunction, float | None] = {dot: 1.0, scaled_dot: None}  # None: the kernel's own 1/√D
+FUSED_SCALES: dict[ScoreFunction | None, float | None] = {None: None, scaled_dot: None, dot: 1.0}  # None: 1/√D
 FUSED_MIN_KEYS = 129  # on a CPU, fewer keys are faster by plain matrix products …
 FUSED_MAX_QUERIES = 16  # … unless there are only so many queries, as in a beam search
 
@@ -39,7 +40,7 @@ def attend(
     values: Tensor,
     mask: Tensor | None = None,
     *,
-    score: ScoreFunction = scaled_dot,
+    score: ScoreFunction | None = None,
     prior: Tensor | None = None,
     dropout: float = 0.0,
     need_weights: bool = False,
@@ -48,19 +49,21 @@ def attend(
 ) -> Attended:
     """Return the sum of `values` (…, K, D), weighted by how well their `keys` match each `query` (…, Q, D).
 
-    `prior` multiplies the weights after the softmax (the Gaussian of Luong's local-p). `hook` receives the weights and
-    returns the weights to use. `kernel` forces one implementation; by default the faster one for device and shape runs.
+    `score` is the scaled dot product by default. `prior` multiplies the weights after the softmax (the Gaussian of
+    Luong's local-p). `hook` receives the weights and returns the weights to use. `kernel` forces one implementation;
+    by default the faster one for device and shape runs.
     """
-    if not torch.is_inference_mode_enabled():  # a search repeats the same shapes at each step
-        check_inputs(query, keys, values, mask, prior, dropout)
+    check_inputs(query, keys, values, mask, prior, dropout)
+    if score in FUSED_SCALES:
+        check_width(query, keys.shape[-1])
     fusable = score in FUSED_SCALES and prior is None and hook is None and not need_weights
     if fusable and (kernel or faster_kernel(query, keys)) == "fused":
-        check_width(query, keys.shape[-1])
         scale = FUSED_SCALES[score]
         context = F.scaled_dot_product_attention(query, keys, values, attn_mask=mask, dropout_p=dropout, scale=scale)
         return Attended(context, None)
 
-    weights = masked_softmax(score(query, keys), mask)  # (…, Q, K)
+    scores = query / math.sqrt(query.shape[-1]) @ keys.transpose(-2, -1) if score is None else score(query, keys)
+    weights = masked_softmax(scores, mask)  # (…, Q, K)
     if prior is not None:
         weights = weights * prior
     if hook is not None:
@@ -112,6 +115,11 @@ def causal_mask(queries: int, keys: int | None = None, device: torch.device | No
 # --- multi-head attention ---------------------------------------------------------------------------------------
 
 
+def no_rotation(vectors: Tensor, positions: Positions) -> Tensor:
+    """Return the vectors: positions are not rotary."""
+    return vectors
+
+
 class MultiHeadOutput(NamedTuple):
     """The result of `MultiHeadAttention`; `cache` holds the keys and values that were attended."""
 
@@ -135,7 +143,7 @@ class MultiHeadAttention(nn.Module):
         heads: int,
         key_heads: int | None = None,
         dropout: float = 0.0,
-        rotate: Callable[[Tensor, Positions], Tensor] | None = None,
+        rotate: Callable[[Tensor, Positions], Tensor] = no_rotation,
     ) -> None:
         super().__init__()
         key_heads = heads if key_heads is None else key_heads
@@ -169,67 +177,53 @@ class MultiHeadAttention(nn.Module):
         from `cache`; the result holds the extended one. `positions` (Q,) are those of the query.
         """
         if memory is None:
-            q, kv = self.project_qkv(query, positions)
+            q, keys, values = self.project(query, self.query, self.key, self.value)
+            kv = KVCache(self.rotate(keys, positions), values)
             kv = kv if cache is None else cache.append(kv)
         else:
-            q = self.project_q(query, positions)
+            (q,) = self.project(query, self.query)
             kv = memory if isinstance(memory, KVCache) else self.project_kv(memory)
+        q = self.rotate(q, positions)
         keys, values = kv if self.heads == self.key_heads else self.repeat_kv(kv)
         dropout = self.dropout if self.training else 0.0
         context, weights = self.attend(q, keys, values, mask, dropout=dropout, need_weights=need_weights, hook=hook)
-        return MultiHeadOutput(linear(self.output, context.transpose(1, 2).flatten(2)), weights, kv)
+        return MultiHeadOutput(self.output(context.transpose(1, 2).flatten(2)), weights, kv)
 
-    def project_q(self, query: Tensor, positions: Positions = None) -> Tensor:
-        """(B, Q, D) -> (B, H, Q, D/H)."""
-        check_width(query, self.query.in_features)
-        q = self.split_heads(linear(self.query, query))
-        return q if self.rotate is None else self.rotate(q, positions)
+    def project(self, vectors: Tensor, *layers: nn.Linear) -> list[Tensor]:
+        """Apply each layer to `vectors` (B, N, D) and split the result into heads (B, G, N, D/H).
+
+        In training, the layers run as one matrix product: 2 % of an update.
+        """
+        if vectors.ndim != 3:
+            raise ValueError(f"expected vectors of shape (B, N, D), got {tuple(vectors.shape)}")
+        check_width(vectors, layers[0].in_features)
+        if self.training and len(layers) > 1 and all(map(is_plain_linear, layers)):
+            weight, bias = (torch.cat([getattr(layer, name) for layer in layers]) for name in ("weight", "bias"))
+            sizes = [layer.out_features for layer in layers]
+            parts = torch.split_with_sizes(F.linear(vectors, weight, bias), sizes, dim=-1)
+        else:
+            parts = tuple(layer(vectors) for layer in layers)
+        size = self.head_width
+        return [part.view(*part.shape[:2], part.shape[2] // size, size).transpose(1, 2) for part in parts]
 
     def project_kv(self, memory: Tensor, positions: Positions = None) -> KVCache:
         """(B, K, D) -> keys and values (B, G, K, D/H), with G key heads."""
-        check_width(memory, self.key.in_features)
-        keys, values = map(self.split_heads, project(memory, self.key, self.value))
-        return KVCache(keys if self.rotate is None else self.rotate(keys, positions), values)
+        keys, values = self.project(memory, self.key, self.value)
+        return KVCache(self.rotate(keys, positions), values)
 
     def empty_cache(self, memory: Tensor) -> KVCache:
         """Return a cache without keys, one row for each row of a memory (B, S, D)."""
         empty = memory.new_empty(memory.shape[0], self.key_heads, 0, self.head_width)
         return KVCache(empty, empty)
 
-    def project_qkv(self, vectors: Tensor, positions: Positions = None) -> tuple[Tensor, KVCache]:
-        """Project the same `vectors` (B, N, D) to queries, keys and values."""
-        check_width(vectors, self.query.in_features)
-        q, keys, values = map(self.split_heads, project(vectors, self.query, self.key, self.value))
-        if self.rotate is not None:
-            q, keys = self.rotate(q, positions), self.rotate(keys, positions)
-        return q, KVCache(keys, values)
-
-    def split_heads(self, vectors: Tensor) -> Tensor:
-        """(B, N, G · D/H) -> (B, G, N, D/H)."""
-        if vectors.ndim != 3:
-            raise ValueError(f"expected vectors of shape (B, N, D), got {tuple(vectors.shape)}")
-        batch, size, width = vectors.shape
-        return vectors.view(batch, size, width // self.head_width, self.head_width).transpose(1, 2)
-
     def repeat_kv(self, cache: KVCache) -> KVCache:
         """Repeat key heads (B, G, K, D/H) for the query heads that share them: (B, H, K, D/H)."""
         return KVCache(*(part.repeat_interleave(self.heads // self.key_heads, dim=1) for part in cache))
 
 
-def linear(layer: nn.Linear, vectors: Tensor) -> Tensor:
-    """Apply a layer without calling a module, which takes as long as the product of a single token."""
-    return F.linear(vectors, layer.weight, layer.bias)
-
-
-def project(vectors: Tensor, *layers: nn.Linear) -> tuple[Tensor, ...]:
-    """Apply several linear layers to the same vectors: in training as one matrix product, 3 % of an update.
-
-    At inference as one product each: concatenating the matrices costs more than the product of a single token.
-    """
-    if not layers[0].training:
-        return tuple(linear(layer, vectors) for layer in layers)
-    weight, bias = (torch.cat([getattr(layer, name) for layer in layers]) for name in ("weight", "bias"))
-    return torch.split_with_sizes(F.linear(vectors, weight, bias), [layer.out_features for layer in layers], dim=-1)
+def is_plain_linear(layer: nn.Linear) -> bool:
+    """Whether a layer may run as a part of a larger product: no adapter replaces it and no hook observes it."""
+    return type(layer) is nn.Linear and not layer._forward_hooks and not layer._forward_pre_hooks
 
 
 # --- input checks -----------------------------------------------------------------------------------------------

@@ -38,6 +38,8 @@ NEXT_MANIFEST = f"{TEMPORARY}next-{MANIFEST}"  # while a bundle is replaced
 HELD_OUT = PurePosixPath("encoded/dev.json")  # held-out pairs, in the directory of a training run
 
 ATTENTION = "attention"  # key of the selected attention map in the facts
+CONFIDENCE = "confidence"  # key of the calibration of word confidence
+RELIABILITY = "reliability"  # key of the calibration of the links of the selected attention map
 ALIGNMENT_HEAD = "alignment_head"  # key of the layer and head that were trained on alignments
 IMPORTED, SEARCH = "imported", "search"  # keys of the origin and the search options of an imported model
 SEARCH_FIELDS = ("beam_size", "length_penalty", "max_length")
@@ -274,7 +276,8 @@ class Bundle:
             if source in (None, own.source_language) and target in (None, own.target_language):
                 return self
             raise UsageError(f"{self.path}: translates {own.source_language} → {own.target_language} only")
-        source, target = languages.match("source", source), languages.match("target", target)
+        source = languages.match("source", source or own.source_language or None)
+        target = languages.match("target", target or own.target_language or None)
         tokenizers = self.tokenizers.with_languages(source, target)
         names = source or own.source_language, target or own.target_language
         description = replace(own, source_language=names[0], target_language=names[1])
@@ -453,10 +456,12 @@ def save_bundle(
     The next manifest is written before the first file is replaced and renamed last. A training run replaces only the
     weights, so one of the two manifests is valid whenever it is killed.
     """
+    from safetensors.torch import save
+
     path.mkdir(parents=True, exist_ok=True)
     contents = {
         CONFIG: yaml.safe_dump(vars(description), allow_unicode=True, sort_keys=False).encode(),
-        WEIGHTS: weights_bytes(model),
+        WEIGHTS: save({name: value.detach().contiguous() for name, value in model.named_parameters()}),
         **tokenizers.files(),
     }
     if detector is not None:
@@ -492,7 +497,6 @@ def add_aligner(path: Path, aligner: bytes) -> None:
 
 
 def add_facts(path: Path, facts: dict[str, Any], section: str = "facts") -> None:
-    """Add facts to the manifest of an existing bundle."""
     manifest = valid_manifest(path)
     manifest[section] |= facts
     write_manifest(path, manifest)
@@ -505,13 +509,6 @@ def write_manifest(path: Path, manifest: dict[str, Any], name: str = MANIFEST) -
 
 
 # --- weights ----------------------------------------------------------------------------------------------------
-
-
-def weights_bytes(model: "Seq2Seq") -> bytes:
-    """Return the parameters as safetensors; shared ones are stored once."""
-    from safetensors.torch import save
-
-    return save({name: value.detach().contiguous() for name, value in model.named_parameters()})
 
 
 def tensor_shapes(path: Path) -> dict[str, list[int]]:
@@ -553,11 +550,8 @@ def load_weights(model: "Seq2Seq", path: Path) -> None:
 
 
 def all_finite(values: "Tensor") -> bool:
-    """Whether a tensor has no NaN and no infinite value; one sum costs a tenth of `isfinite`."""
-    import torch
-
-    parts = torch.split(values.flatten(), 1 << 22)  # a sum in float64 converts its input first
-    return all(math.isfinite(float(part.sum(dtype=torch.float64))) for part in parts)
+    """Whether a tensor has no NaN, which its minimum would be, and no infinite value; nothing is copied."""
+    return not values.numel() or all(math.isfinite(float(extreme)) for extreme in values.aminmax())
 
 
 def _compare_shapes(path: Path, model: "Seq2Seq", stored: dict[str, list[int]]) -> None:

@@ -66,7 +66,9 @@ class TrainingSettings(Section):
     weight_decay: float = Field(0.0, ge=0, description="Weight decay of AdamW.")
     beta2: float = Field(0.98, gt=0, lt=1, description="Beta 2 of AdamW.")
     clip: float = Field(1.0, gt=0, description="Maximum gradient norm.")
-    label_smoothing: float = Field(0.1, ge=0, lt=1, description="Probability spread over all other tokens.")
+    label_smoothing: float | None = Field(
+        None, ge=0, lt=1, description="Probability spread over all other tokens. Default: 0.1, for --init 0."
+    )
     warm_start: Literal["statistics", "none"] | None = Field(
         None,
         description="First weights: statistics of the corpus, or none (random). Default: statistics for Transformers.",
@@ -84,6 +86,9 @@ class TrainingSettings(Section):
         None, ge=0, description="With --guided: decoder layer to guide, from 0. Default: the penultimate."
     )
     guided_head: int | None = Field(None, ge=0, description="With --guided: head to guide, from 0. Default: 0.")
+    mix_ratio: float | None = Field(
+        None, gt=0, description="With --mix: general-domain pairs per pair of the training text. Default: 1."
+    )
     fast: bool = Field(
         True, description="On a CPU with several threads, compute the two halves of a batch in parallel."
     )
@@ -101,12 +106,9 @@ class BudgetSettings(Section):
     minutes: float | None = Field(None, gt=0, description="Minutes of training, summed over all resumes.")
     steps: int | None = Field(None, ge=1, description="Updates.")
     epochs: int | None = Field(None, ge=1, description="Epochs.")
-    patience: int = Field(10, ge=1, description="Validations without improvement before stopping.")
-
-    @property
-    def has_limit(self) -> bool:
-        """Return whether the run has a known end."""
-        return bool(self.minutes or self.steps or self.epochs)
+    patience: int | None = Field(
+        None, ge=1, description="Validations without improvement before stopping. Default: 10, for --init 5."
+    )
 
 
 class ValidationSettings(Section):
@@ -170,6 +172,7 @@ DEFAULTS: dict[str, dict[str, Defaults]] = {
 }
 
 WARM_START_ARCHS = ("transformer",)  # where the warm start was measured to help
+PATIENCE, LABEL_SMOOTHING = 10, 0.1
 DECAY = 0.3  # of the budget: shorter ends noisier, longer lowers the mean learning rate (docs/warm-start.md)
 
 # Options of one arch at every size. The model classes default to their papers, and older bundles keep their options.
@@ -183,16 +186,20 @@ def resolve(config: Config, *, trained: bool = False) -> Config:
     given = config.training
     missing = [name for name in ("learning_rate", "warmup", "batch_tokens") if getattr(given, name) is None]
     training = given.model_copy(update={name: getattr(defaults, name) for name in missing})
-    schedule = training.schedule or ("constant" if config.budget.has_limit else "inverse-sqrt")
+    has_end = config.budget.minutes or config.budget.steps or config.budget.epochs
+    schedule = training.schedule or ("constant" if has_end else "inverse-sqrt")
     decay = training.decay if training.decay is not None else 0.0 if schedule == "cosine" else DECAY
     is_warm = not trained and config.model.arch in WARM_START_ARCHS
     warm_start = training.warm_start or ("statistics" if is_warm else "none")
-    training = training.model_copy(update={"schedule": schedule, "decay": decay, "warm_start": warm_start})
+    smoothing = LABEL_SMOOTHING if training.label_smoothing is None else training.label_smoothing
+    open_settings = {"schedule": schedule, "decay": decay, "warm_start": warm_start, "label_smoothing": smoothing}
+    training = training.model_copy(update=open_settings)
     options = {} if trained else {**defaults.options, **ARCH_OPTIONS.get(config.model.arch, {})}
     model = config.model.model_copy(update={"options": {**options, **config.model.options}})
     if training.schedule == "cosine" and config.budget.steps is None:
         raise UsageError("the cosine schedule needs the number of updates: give --steps, or use inverse-sqrt")
-    return config.model_copy(update={"training": training, "model": model})
+    budget = config.budget.model_copy(update={"patience": config.budget.patience or PATIENCE})
+    return config.model_copy(update={"training": training, "model": model, "budget": budget})
 
 
 # --- reading settings ---------------------------------------------------------------------------------------------
@@ -238,16 +245,11 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         target = settings
         for section in sections:
             target = target.setdefault(section, {})
-        target[key] = parse_value(value)
+        try:  # a number such as 1e-3, which YAML 1.1 reads as a string, or a YAML scalar
+            target[key] = float(value) if "e" in value.lower() else yaml.safe_load(value)
+        except (ValueError, yaml.YAMLError):
+            target[key] = value
     return settings
-
-
-def parse_value(text: str) -> Any:
-    """Parse a YAML scalar, or a number such as 1e-3, which YAML 1.1 reads as a string."""
-    try:
-        return float(text) if "e" in text.lower() else yaml.safe_load(text)
-    except (ValueError, yaml.YAMLError):
-        return text
 
 
 def merge_settings(*layers: Mapping[str, Any]) -> dict[str, Any]:
@@ -273,7 +275,6 @@ def parse_config(settings: Mapping[str, Any]) -> Config:
 
 
 def setting_names() -> list[str]:
-    """Return the full name of every setting."""
     return [
         f"{section}.{key}"
         for section, field in Config.model_fields.items()

@@ -76,7 +76,6 @@ class KVBuffer:
 
     @classmethod
     def copy_of(cls, cache: KVCache) -> "KVBuffer":
-        """Copy a cache into a new buffer."""
         batch, heads, filled, _ = cache.keys.shape
         keys, values = (part.new_empty(batch, heads, filled + SPARE, part.shape[-1]) for part in cache)
         keys[:, :, :filled], values[:, :, :filled] = cache

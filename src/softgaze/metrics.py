@@ -84,6 +84,6 @@ def bleu_tokenizer(language: str) -> str:
     if not is_unspaced(language):
         return "13a"
     code = language.lower()[:2]
-    if code == "ja" and find_spec("MeCab") and find_spec("ipadic"):
+    if code in ("ja", "jp") and find_spec("MeCab") and find_spec("ipadic"):
         return "ja-mecab"
-    return "zh" if code == "zh" else "char"
+    return "zh" if code in ("zh", "cm") else "char"

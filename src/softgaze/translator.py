@@ -6,35 +6,38 @@ not import torch; `load` does if the model needs it.
 
 import copy
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from functools import cached_property
-from heapq import nlargest
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, overload
+from typing import TYPE_CHECKING, Any, overload
 
-from softgaze.bundle import ATTENTION, Bundle, search_defaults
+from softgaze.bundle import ALIGNER, ATTENTION, Bundle, search_defaults
 from softgaze.data.language_id import is_unspaced
 from softgaze.data.sentence_split import split_text
 from softgaze.data.tokenizer import LanguageTokens, normalise
 from softgaze.engines import EncodedSource, Engine, open_engine
-from softgaze.engines.auto import AutoEngine
-from softgaze.engines.base import Ids, Items
+from softgaze.engines.base import Ids, Items, OnBatch
+from softgaze.engines.selection import AutoEngine
 from softgaze.errors import DataError, SoftgazeError, UsageError
+from softgaze.glossary import Glossary
 from softgaze.runtime import has_torch, need_torch
 from softgaze.search import Hypothesis, SearchOptions
+from softgaze.search.terms import SourceTerm
 from softgaze.special_tokens import EOS
+from softgaze.term_placement import insert_missing_terms, source_terms
+from softgaze.translation import TranslatedPart, Translation, best_combinations, combined_score
 
 if TYPE_CHECKING:
     from softgaze.alignment import StatisticalAligner
     from softgaze.engines.torch_engine import TorchEngine
     from softgaze.explain import Alignment, Attention, SelectedMap
-    from softgaze.explain.beam_tree import BeamTrace
+    from softgaze.explain.confidence import Confidence
     from softgaze.explain.explanation import Explanation
     from softgaze.explain.map_selection import Aligner
     from softgaze.explain.recording import Matrix
-    from softgaze.explain.what_if import Change, ChangeRequest, HeadName, TextDiff, Word
+    from softgaze.explain.what_if import Change
     from softgaze.models import Seq2Seq
     from softgaze.search.beam import TraceCallback
 
@@ -43,143 +46,6 @@ WINDOW = 2048  # lines of a stream that are sorted by length together: little pa
 _CONTROL_CHARACTERS = dict.fromkeys((*range(0x20), *range(0x7F, 0xA0)), " ")  # line ends, NUL, terminal escapes
 
 Progress = Callable[[int], None]  # called with the number of texts done since the last call
-
-
-# --- translations -----------------------------------------------------------------------------------------------
-
-
-class TranslatedPart(NamedTuple):
-    """The source and the target of one pass through the model; a text that was not split has one part."""
-
-    source_ids: Items  # EOS included
-    target_ids: Ids  # without BOS and EOS
-    source_tokens: tuple[str, ...]  # the source's EOS included
-    target_tokens: tuple[str, ...]
-    log_prob: float
-    finished: bool  # False: cut at the maximum length
-    forced: int = 0  # language tokens that the target starts with
-
-    @property
-    def length(self) -> int:
-        """Number of target tokens, EOS and forced language tokens included."""
-        return len(self.target_ids) + self.finished + self.forced
-
-
-@dataclass(frozen=True)
-class Translation:
-    """A translated text. The explanations are computed by `Translator.explain` when first used."""
-
-    source: str
-    text: str
-    score: float  # alternatives are ranked by log-probability / length^α; higher is better, 0 is certain
-    parts: tuple[TranslatedPart, ...] = field(repr=False)  # empty for empty text
-    alternatives: tuple["Translation", ...] = ()  # the next best, best first; samples in the order drawn
-    translator: "Translator | None" = field(default=None, repr=False, compare=False)
-    options: SearchOptions = field(default=SearchOptions(), repr=False, compare=False)
-    changes: tuple["Change", ...] = field(default=(), repr=False)  # made by `what_if`, first to last
-    original: "Translation | None" = field(default=None, repr=False, compare=False)  # that `what_if` started from
-
-    @property
-    def tokens(self) -> tuple[str, ...]:
-        """Subwords of the translation."""
-        return tuple(token for part in self.parts for token in part.target_tokens)
-
-    @property
-    def source_tokens(self) -> tuple[str, ...]:
-        """Subwords of the source, with the EOS of each part."""
-        return tuple(token for part in self.parts for token in part.source_tokens)
-
-    @property
-    def log_prob(self) -> float:
-        """Log-probability of the whole translation."""
-        return sum((part.log_prob for part in self.parts), 0.0)
-
-    @property
-    def finished(self) -> bool:
-        """False if a part was cut at the maximum length."""
-        return all(part.finished for part in self.parts)
-
-    def __str__(self) -> str:
-        return self.text
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the translation and its alternatives as JSON types."""
-        own = {
-            "text": self.text,
-            "score": self.score,
-            "log_prob": self.log_prob,
-            "finished": self.finished,
-            "tokens": list(self.tokens),
-        }
-        alternatives = [
-            {name: value for name, value in alternative.to_dict().items() if name in own}
-            for alternative in self.alternatives
-        ]
-        return {"source": self.source, **own, "alternatives": alternatives}
-
-    # --- shortcuts to the explanation
-
-    @cached_property
-    def explanation(self) -> "Explanation":
-        """The explanation of this translation by its translator."""
-        if self.translator is None:
-            raise UsageError("this translation has no translator; use Translator.explain(translation)")
-        return self.translator.explain(self)
-
-    @property
-    def attention(self) -> "Attention | None":
-        """Attention of each target word over the source; None for empty text or a model without attention."""
-        return self.explanation.attention
-
-    @property
-    def occlusion(self) -> "Matrix":
-        """(target words, source words): the log-probability each target word loses without a source word."""
-        return self.explanation.occlusion
-
-    @property
-    def beam(self) -> "BeamTrace":
-        """Every hypothesis the beam search considered."""
-        return self.explanation.beam
-
-    def faithfulness(self) -> float:
-        """Return the rank correlation of attention and occlusion: 1 agrees fully, 0 not at all."""
-        return self.explanation.faithfulness()
-
-    def what_if(
-        self,
-        *,
-        mask: "Word | Sequence[Word]" = (),
-        attend: "Mapping[int, Word] | None" = None,
-        ablate: "Sequence[HeadName]" = (),
-        sharpen: float = 1.0,
-        where: "Sequence[HeadName] | None" = None,
-    ) -> "Translation":
-        """Translate again with changed attention; see `Explanation.what_if`."""
-        changed: Translation = self.explanation.what_if(
-            mask=mask, attend=attend, ablate=ablate, sharpen=sharpen, where=where
-        )
-        return changed
-
-    def what_ifs(self, requests: "Sequence[ChangeRequest]") -> "list[Translation]":
-        """Return one changed translation for each request, all from one search."""
-        return self.explanation.what_ifs(requests)
-
-    def diff(self) -> "TextDiff":
-        """Return the differences from the translation that `what_if` started from."""
-        from softgaze.explain.explanation import Explanation
-
-        return Explanation(self.translator, self).diff()
-
-    def _repr_mimebundle_(self, **_: Any) -> dict[str, str]:
-        """Show both texts and the attention map in a notebook."""
-        from softgaze.explain.render.pages import notebook_mimebundle
-
-        if self.translator is None or self.attention is None:
-            return {"text/plain": repr(self)}
-        return notebook_mimebundle(self.attention, self.source, self.text)
-
-
-# --- the translator ---------------------------------------------------------------------------------------------
 
 
 def load(
@@ -326,26 +192,56 @@ class Translator:
             if progress is not None:
                 progress(sum(source.part == 0 for source in sources))  # a text counts with its first part
 
-        for results in self.engine.search(encoded_windows(), options, on_batch):
+        for results in self._search(encoded_windows(), options, on_batch):
             texts, encoded = started.popleft()
             remaining = iter(results)
-            for text, sources in zip(texts, encoded, strict=True):
-                yield self._best(text, sources, list(islice(remaining, len(sources))), options)
+            best = [
+                self._best(text, sources, list(islice(remaining, len(sources))), options)
+                for text, sources in zip(texts, encoded, strict=True)
+            ]
+            yield from insert_missing_terms(self, best) if options.glossary else best
 
-    def translate_stream(self, text: str, on_text: Callable[[str], None]) -> Translation:
+    def _search(
+        self, windows: Iterable[list[EncodedSource]], options: SearchOptions, on_batch: OnBatch
+    ) -> Iterator[list[list[Hypothesis]]]:
+        """Search with the engine; sources with terms with torch, which generates them, if it can be used."""
+        if options.glossary is None:
+            yield from self.engine.search(windows, options, on_batch)
+            return
+        for sources in windows:
+            results: list[list[Hypothesis]] = [[] for _ in sources]
+            groups: dict[str, list[int]] = {}
+            for index, source in enumerate(sources):
+                groups.setdefault(self._engine_for([source]).name, []).append(index)
+            for indices in groups.values():
+                batch = [sources[index] for index in indices]
+                [found] = self._engine_for(batch).search([batch], options, on_batch)
+                for index, hypotheses in zip(indices, found, strict=True):
+                    results[index] = hypotheses
+            yield results
+
+    def _engine_for(self, sources: Sequence[EncodedSource]) -> Engine:
+        has_terms = any(source.terms for source in sources)
+        return self.torch_engine if has_terms and self.supports_interventions else self.engine
+
+    def translate_stream(
+        self, text: str, on_text: Callable[[str], None], glossary: Glossary | None = None
+    ) -> Translation:
         """Translate greedily and call `on_text` with each word as soon as the next one begins.
 
-        The streamed pieces concatenate to the translation unless the engine had to decode a part again.
+        The streamed pieces concatenate to the translation unless the engine had to decode a part again, or a term of
+        the glossary was inserted after the search.
         """
-        options = SearchOptions(beam_size=1)
+        options = replace(self.search_defaults, beam_size=1, glossary=glossary)
         streamer = _WordStreamer(self.decode, on_text, self._separator)
         [sources] = self.encode([text], options)
         results = []
         for source in sources:
-            [best] = self.engine.search_stream(source, options, streamer.on_tokens)
+            [best] = self._engine_for(sources).search_stream(source, options, streamer.on_tokens)
             streamer.finish(best.tokens)
             results.append([best])
-        return self._best(text, sources, results, options)
+        translation = self._best(text, sources, results, options)
+        return next(insert_missing_terms(self, [translation])) if glossary else translation
 
     # --- explaining, scoring and aligning
 
@@ -366,6 +262,12 @@ class Translator:
         from softgaze.explain.explanation import occlusions
 
         return occlusions(self, translations)
+
+    def confidences(self, translations: Sequence[Translation]) -> "list[Confidence]":
+        """Return the confidence of each word of many translations, batched."""
+        from softgaze.explain.confidence import confidences
+
+        return confidences(self, translations)
 
     def score(self, source: str, target: str) -> Translation:
         """Return a given target as a translation by this model, with its log-probability."""
@@ -412,9 +314,11 @@ class Translator:
     @cached_property
     def statistical_aligner(self) -> "StatisticalAligner | None":
         """The word aligner of the bundle, which needs no attention; None if it has none."""
+        if ALIGNER not in self.bundle.files:
+            return None
         from softgaze.alignment import StatisticalAligner
 
-        return StatisticalAligner.of_bundle(self.bundle)
+        return StatisticalAligner.load(self.bundle.path / ALIGNER)  # its SHA-256 was verified
 
     # --- what explanations use
 
@@ -481,6 +385,13 @@ class Translator:
             )
             yield replace(best, alternatives=alternatives, changes=own, original=translation)
 
+    def continue_part(
+        self, part: TranslatedPart, prefixes: Sequence[Ids], options: SearchOptions
+    ) -> list[list[Hypothesis]]:
+        """Return the hypotheses of a part that begin with each prefix."""
+        [results] = self.engine.search([[EncodedSource(part.source_ids, prefix) for prefix in prefixes]], options)
+        return results
+
     def trace(self, translation: Translation, part: int, on_candidate: "TraceCallback") -> Hypothesis:
         """Search one part again, report every candidate and return the best hypothesis; needs torch."""
         source = self._encode_again(translation, translation.changes)[part]
@@ -492,7 +403,7 @@ class Translator:
 
         prefix = self._prefix(translation.options)
         return [
-            EncodedSource(part.source_ids, () if index else prefix, index, interventions_of(changes, index))
+            EncodedSource(part.source_ids, () if index else prefix, index, interventions_of(changes, index), part.terms)
             for index, part in enumerate(translation.parts)
         ]
 
@@ -503,15 +414,24 @@ class Translator:
         tokenizer, prefix = self.bundle.tokenizers.source, self._prefix(options)
         encoded = []
         for text, ids in zip(texts, tokenizer.encode(texts), strict=True):
-            fits = len(ids) <= self.max_source_length
-            parts = [ids] if fits else tokenizer.encode(split_text(text, tokenizer, self.max_source_length))
+            fits = len(ids) <= self.max_source_length and not options.split_sentences
+            texts_of_parts = [text] if fits else split_text(text, tokenizer, self.max_source_length)
+            parts = zip(texts_of_parts, [ids] if fits else tokenizer.encode(texts_of_parts), strict=True)
             encoded.append(
                 [
-                    EncodedSource(tokenizer.add_eos(part), () if index else prefix, index)
-                    for index, part in enumerate(filter(len, parts))
+                    EncodedSource(
+                        tokenizer.add_eos(part), () if index else prefix, index, terms=self._terms(own, part, options)
+                    )
+                    for index, (own, part) in enumerate((own, part) for own, part in parts if len(part))
                 ]
             )
         return encoded
+
+    def _terms(self, text: str, ids: Ids, options: SearchOptions) -> tuple[SourceTerm, ...]:
+        if not options.glossary:
+            return ()
+        target = self.bundle.description.target_language
+        return source_terms(text, ids, options.glossary, self.bundle.tokenizers, target)
 
     @cached_property
     def max_source_length(self) -> int:
@@ -526,7 +446,7 @@ class Translator:
         """Return the text of target ids on one line without control characters."""
         return normalise(self.bundle.tokenizers.target.decode(ids).translate(_CONTROL_CHARACTERS))
 
-    def part(self, source_ids: Items, hypothesis: Hypothesis) -> TranslatedPart:
+    def part(self, source_ids: Items, hypothesis: Hypothesis, terms: tuple[SourceTerm, ...] = ()) -> TranslatedPart:
         """Return a hypothesis with its source as a part of a translation."""
         tokenizers = self.bundle.tokenizers
         return TranslatedPart(
@@ -537,6 +457,7 @@ class Translator:
             hypothesis.log_prob,
             hypothesis.finished,
             len(tokenizers.target.start) - 1,
+            terms,
         )
 
     def join(self, source: str, parts: tuple[TranslatedPart, ...], options: SearchOptions) -> Translation:
@@ -558,33 +479,15 @@ class Translator:
     ) -> Translation:
         """Return the best translation of a text from the hypotheses of its parts, with its alternatives."""
         parts = [
-            [self.part(source.ids, hypothesis) for hypothesis in hypotheses]
+            [self.part(source.ids, hypothesis, source.terms) for hypothesis in hypotheses]
             for source, hypotheses in zip(sources, results, strict=True)
         ]
         combinations = (
             list(zip(*parts, strict=True)) or [()] if options.is_sampling else best_combinations(parts, options)
         )
-        best, *alternatives = [self.join(text, chosen, options) for chosen in combinations]
+        engine = self._engine_for(sources).name
+        best, *alternatives = [replace(self.join(text, chosen, options), engine=engine) for chosen in combinations]
         return replace(best, alternatives=tuple(alternatives))
-
-
-def combined_score(parts: Sequence[TranslatedPart], length_penalty: float) -> float:
-    """Return log-probability / length^α over all parts at once, so that a split text is ranked as if it were one."""
-    length = sum(part.length for part in parts)
-    return sum(part.log_prob for part in parts) / length**length_penalty if length else 0.0
-
-
-def best_combinations(
-    parts: Sequence[Sequence[TranslatedPart]], options: SearchOptions
-) -> list[tuple[TranslatedPart, ...]]:
-    """Return the best `num_hypotheses` ways to take one hypothesis of each part; parts are independent."""
-    best: list[tuple[TranslatedPart, ...]] = [()]
-    for hypotheses in parts:
-        longer = ((*before, hypothesis) for before in best for hypothesis in hypotheses)
-        best = nlargest(
-            options.num_hypotheses, longer, key=lambda chosen: combined_score(chosen, options.length_penalty)
-        )
-    return best
 
 
 class _WordStreamer:

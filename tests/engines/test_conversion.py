@@ -18,9 +18,8 @@ from engines.exported import OPTIONS, changed, exported, lively_bundle, trained_
 from engines.suite import LONG, TEXTS, told
 from softgaze.bundle import Bundle
 from softgaze.engines import choose_engine
-from softgaze.engines.auto import AutoEngine
 from softgaze.engines.conversion import DIRECTORY, LEFTOVER_SECONDS, REJECTED
-from softgaze.engines.selection import FASTEST
+from softgaze.engines.selection import FASTEST, AutoEngine
 from softgaze.errors import UsageError
 from softgaze.models import MODELS
 from softgaze.search import SearchOptions

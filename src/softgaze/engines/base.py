@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from softgaze.explain.recording import Matrix, PartAttention
     from softgaze.explain.scoring import IdPair
     from softgaze.search.beam import TraceCallback
+    from softgaze.search.terms import SourceTerm
 
 Ids = tuple[int, ...]
 Items = Sequence[Any]  # of a source: ids or feature vectors
@@ -29,12 +30,11 @@ MIN_LENGTH = 16  # a source counts as this many tokens at least: each step compu
 
 
 class EncodedSource(NamedTuple):
-    """A source as the model reads it."""
-
     ids: Items  # EOS included where the model has one
     prefix: Ids = ()  # forced beginning of the target
     part: int = 0  # index among the parts of its text
     interventions: tuple["Intervention", ...] = ()  # torch only
+    terms: tuple["SourceTerm", ...] = ()
 
 
 class EngineFiles(NamedTuple):
@@ -45,7 +45,6 @@ class EngineFiles(NamedTuple):
 
     @classmethod
     def of(cls, bundle: Bundle) -> "EngineFiles":
-        """Return the files of an exported bundle."""
         return cls(bundle.path / bundle.engine["name"], bundle.engine)
 
 
@@ -58,13 +57,18 @@ class Engine(ABC):
     facts: Mapping[str, Any] = {}  # recorded by the export
     decode_exactly: DecodeBatch | None = None  # of torch, for sources whose search this engine cannot finish as torch
     batch_tokens: ClassVar = 4096  # padded source tokens × hypotheses in one batch
-    max_positions: int | None  # most tokens the model has positions for; None: unlimited
+    num_positions: int | None  # rows of the model's position table; None: unlimited
     tokenizers: Tokenizers
 
     @classmethod
     @abstractmethod
     def open(cls, bundle: Bundle, device: str = "auto", files: EngineFiles | None = None) -> Self:
         """Load the model of a bundle, or its conversion in `files`; all of them were verified."""
+
+    @property
+    def max_positions(self) -> int | None:
+        """Most tokens of a text, EOS included; language tokens take positions, too. None: unlimited."""
+        return None if self.num_positions is None else self.num_positions - self.tokenizers.extra_tokens
 
     def supports(self, options: SearchOptions) -> bool:
         """Whether a search with these options finds what the torch search finds."""
@@ -74,8 +78,6 @@ class Engine(ABC):
         """Return this engine with the tokenizers of another language pair; the model is shared."""
         engine = copy.copy(self)
         vars(engine).pop("_scorer", None)  # a cached property that has the tokenizers
-        if self.max_positions is not None:
-            engine.max_positions = self.max_positions + self.tokenizers.extra_tokens - tokenizers.extra_tokens
         engine.tokenizers = tokenizers
         return engine
 

@@ -84,7 +84,9 @@ def convert(bundle: Bundle, engine: type[Engine], package: str) -> Engine:
     need_torch()
     from softgaze.engines.torch_engine import TorchEngine
 
-    key, pair = conversion_key(bundle, package), with_any_languages(bundle)
+    key, pair, languages = conversion_key(bundle, package), bundle, bundle.tokenizers.languages
+    if languages is not None:  # any pair: a conversion serves all of them
+        pair = bundle.with_languages(next(iter(languages.source), None), next(reversed([*languages.target]), None))
     reference = TorchEngine.open(pair, "cpu")
     for cache in [*cache_directories(bundle), None]:
         try:
@@ -95,14 +97,6 @@ def convert(bundle: Bundle, engine: type[Engine], package: str) -> Engine:
                 raise
             log.warning("%s: the conversion to %s cannot be kept there: %s", cache, engine.name, error)
     raise AssertionError("the last one is a temporary directory")
-
-
-def with_any_languages(bundle: Bundle) -> Bundle:
-    """Return the bundle with some language pair of a multilingual model: a conversion serves all of them."""
-    languages = bundle.tokenizers.languages
-    if languages is None:
-        return bundle
-    return bundle.with_languages(next(iter(languages.source), None), next(reversed([*languages.target]), None))
 
 
 def convert_into(directory: Path, bundle: Bundle, reference: "TorchEngine", engine: type[Engine], key: str) -> Engine:
@@ -138,7 +132,7 @@ def write_conversion(directory: Path, bundle: Bundle, reference: "TorchEngine", 
     attention = selected if selected is not None and TARGETS[to].records(selected.view) else None
     facts = write_files(bundle, reference.model, directory, to, attention=attention)
     shape = list(reference.cross_attention_shape)
-    return {**facts, TORCH: {"cross_attention_shape": shape, "max_positions": reference.max_positions}}
+    return {**facts, TORCH: {"cross_attention_shape": shape, "max_positions": reference.num_positions}}
 
 
 @contextmanager

@@ -53,7 +53,7 @@ class CTranslate2Engine(Engine):
 
     def __init__(self, translator: Any, tokenizers: Tokenizers, facts: dict[str, Any], device: str) -> None:
         self.translator, self.tokenizers, self.facts, self.device = translator, tokenizers, facts, device
-        self.precision, self.max_positions, self.note = facts["precision"], facts[MAX_POSITIONS], facts["note"]
+        self.precision, self.num_positions, self.note = facts["precision"], facts[MAX_POSITIONS], facts["note"]
 
     @classmethod
     def open(cls, bundle: Bundle, device: str = "auto", files: EngineFiles | None = None) -> Self:

@@ -1,4 +1,4 @@
-"""The production engine of RNNs and captioners: ONNX Runtime, without torch, with the same search as torch.
+"""The production engine of RNNs, SSRU decoders and captioners: ONNX Runtime, without torch, with torch's search.
 
 A batch is decoded by one thread; as many batches as there are cores run in parallel. Each step returns all
 cross-attention weights, so `record` has every layer and head; self-attention is not recorded.
@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 import numpy.typing
 
-from softgaze.bundle import Bundle
-from softgaze.data.processors import Processor
+from softgaze.bundle import Bundle, Tokenizers
 from softgaze.engines.base import (
     MAX_POSITIONS,
     EncodedSource,
@@ -43,14 +42,14 @@ Session = Any  # onnxruntime.InferenceSession
 
 
 class OnnxEngine(Engine):
-    """An exported RNN or captioner."""
+    """An exported RNN, captioner or Transformer with recurrent decoder layers."""
 
     name = NAME
     device = "cpu"
 
-    def __init__(self, encoder: Session, step: Session, processor: Processor, facts: dict[str, Any]) -> None:
-        self.encoder, self.step, self.processor, self.facts = encoder, step, processor, facts
-        self.precision, self.max_positions, self.note = facts["precision"], facts[MAX_POSITIONS], facts["note"]
+    def __init__(self, encoder: Session, step: Session, tokenizers: Tokenizers, facts: dict[str, Any]) -> None:
+        self.encoder, self.step, self.tokenizers, self.facts = encoder, step, tokenizers, facts
+        self.precision, self.num_positions, self.note = facts["precision"], facts[MAX_POSITIONS], facts["note"]
 
     @property
     def cross_attention_shape(self) -> tuple[int, int]:
@@ -68,7 +67,7 @@ class OnnxEngine(Engine):
         check_not_loaded("ctranslate2")
         directory, facts = files or EngineFiles.of(bundle)
         encoder, step = load_graph(directory, ENCODER), load_graph(directory, STEP)
-        return cls(encoder, step, bundle.tokenizers.source, facts)
+        return cls(encoder, step, bundle.tokenizers, facts)
 
     def decode_batches(
         self, batches: Sequence[Sequence[EncodedSource]], options: SearchOptions
@@ -84,7 +83,9 @@ class OnnxEngine(Engine):
 
     def _decoder(self, sources: Sequence[Items]) -> "OnnxDecoder":
         lengths = np.array([len(source) for source in sources])
-        return OnnxDecoder(self.encoder, self.step, pad(sources, self.processor.vector_dtype or "int64"), lengths)
+        return OnnxDecoder(
+            self.encoder, self.step, pad(sources, self.tokenizers.source.vector_dtype or "int64"), lengths
+        )
 
     # --- scoring
 
@@ -117,7 +118,7 @@ class OnnxEngine(Engine):
 
         reject_interventions(parts)
         for indices in batches(parts):
-            decoder = self._decoder([self.processor.add_eos(parts[index].source) for index in indices])
+            decoder = self._decoder([self.tokenizers.source.add_eos(parts[index].source) for index in indices])
             targets = pad([(BOS, *parts[index].target) for index in indices])
             for position, tokens in enumerate(targets.T):
                 decoder.step(np.arange(len(indices))[:, None], tokens[:, None])
@@ -129,6 +130,7 @@ class OnnxDecoder:
     """Steps of the exported graphs over one batch."""
 
     start, forced = BOS, 0
+    attention: Array | None = None
 
     def __init__(self, encoder: Session, step: Session, sources: Array, lengths: Array) -> None:
         self.session, self.sources, self.lengths = step, sources, lengths

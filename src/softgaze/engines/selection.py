@@ -2,20 +2,120 @@
 
 import logging
 import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from importlib.util import find_spec
-from typing import NamedTuple
+from threading import Lock
+from typing import TYPE_CHECKING, NamedTuple, Self
 
-from softgaze.bundle import Bundle, Description
-from softgaze.engines.auto import AutoEngine
-from softgaze.engines.base import Engine, EngineFiles
-from softgaze.engines.conversion import REJECTED, RejectedError, convert, find_conversion
+from softgaze.bundle import Bundle, Tokenizers
+from softgaze.engines.base import EncodedSource, Engine, EngineFiles, OnBatch
+from softgaze.engines.conversion import REJECTED, TORCH, RejectedError, convert, find_conversion
 from softgaze.errors import DataError, UsageError, pick
-from softgaze.runtime import has_nvidia_gpu, need
+from softgaze.runtime import has_nvidia_gpu, has_torch, need
+from softgaze.search import Hypothesis, SearchOptions
 
-AUTO, TORCH = "auto", "torch"
+if TYPE_CHECKING:
+    from softgaze.engines.torch_engine import TorchEngine
+    from softgaze.explain.recording import Matrix, PartAttention
+    from softgaze.explain.scoring import IdPair
+    from softgaze.search.beam import TraceCallback
+
+AUTO = "auto"
 
 log = logging.getLogger("softgaze.engines")
+
+
+# --- a converted model that behaves as the trained one ---
+
+
+class SharedTorch:
+    """The torch engine of a bundle, opened when it is needed first, once for all threads and language pairs."""
+
+    def __init__(self, bundle: Bundle) -> None:
+        self.bundle, self.lock = bundle, Lock()
+        self.opened: TorchEngine | None = None
+
+    def engine(self) -> "TorchEngine":
+        from softgaze.engines.torch_engine import TorchEngine
+
+        with self.lock:
+            if self.opened is None:
+                self.opened = TorchEngine.open(self.bundle, "cpu")
+        return self.opened
+
+
+class AutoEngine(Engine):
+    """Searches with a converted model where that gives the same text; torch is loaded when it is needed first."""
+
+    def __init__(self, fast: Engine, bundle: Bundle, shared_torch: "SharedTorch | None" = None) -> None:
+        self.fast, self.tokenizers, self.shared_torch = fast, bundle.tokenizers, shared_torch or SharedTorch(bundle)
+        self.name, self.precision, self.device, self.facts = fast.name, fast.precision, fast.device, fast.facts
+        self.num_positions = fast.facts[TORCH]["max_positions"]
+        if has_torch():
+            fast.decode_exactly = self.decode_batch
+
+    @classmethod
+    def open(cls, bundle: Bundle, device: str = "auto", files: EngineFiles | None = None) -> Self:
+        raise NotImplementedError("`open_engine` opens it from a conversion")
+
+    def with_tokenizers(self, tokenizers: Tokenizers) -> Self:
+        """Return this engine for another language pair; both models are shared."""
+        engine = super().with_tokenizers(tokenizers)
+        engine.fast = self.fast.with_tokenizers(tokenizers)
+        if has_torch():
+            engine.fast.decode_exactly = engine.decode_batch
+        return engine
+
+    @property
+    def torch(self) -> "TorchEngine":
+        """The torch engine of the same weights."""
+        opened = self.shared_torch.engine()
+        return opened if opened.tokenizers is self.tokenizers else opened.with_tokenizers(self.tokenizers)
+
+    def supports(self, options: SearchOptions) -> bool:
+        return True
+
+    def search(
+        self, windows: Iterable[Sequence[EncodedSource]], options: SearchOptions, on_batch: OnBatch | None = None
+    ) -> Iterator[list[list[Hypothesis]]]:
+        return self._for(options).search(windows, options, on_batch)
+
+    def search_stream(
+        self, source: EncodedSource, options: SearchOptions, on_tokens: Callable[[Sequence[int]], None]
+    ) -> list[Hypothesis]:
+        return self._for(options).search_stream(source, options, on_tokens)
+
+    def decode_batch(
+        self, batch: Sequence[EncodedSource], options: SearchOptions, on_candidate: "TraceCallback | None" = None
+    ) -> list[list[Hypothesis]]:
+        return self.torch.decode_batch(batch, options, on_candidate)
+
+    def _for(self, options: SearchOptions) -> Engine:
+        """Return the engine for a search: the fast one if it finds the same text, or if there is no torch."""
+        return self.fast if self.fast.supports(options) or not has_torch() else self.torch
+
+    # --- recording: torch, which has every map; the engine's own map without it
+
+    @property
+    def cross_attention_shape(self) -> tuple[int, int]:
+        if not has_torch():
+            return self.fast.cross_attention_shape
+        layers, heads = self.facts[TORCH]["cross_attention_shape"]
+        return layers, heads
+
+    def record(self, pairs: "Sequence[IdPair]") -> "list[PartAttention]":
+        return (self.torch if has_torch() else self.fast).record(pairs)
+
+    def log_probs(self, pairs: "Sequence[IdPair]") -> "list[Matrix]":
+        """Score with the fast engine; interventions, and targets that it has no positions for, need torch."""
+        limit = self.fast.max_positions
+        is_long = limit is not None and any(max(len(pair.source), len(pair.target)) >= limit for pair in pairs)
+        needs_torch = any(pair.interventions for pair in pairs) or (is_long and has_torch())
+        return (self.torch if needs_torch else self.fast).log_probs(pairs)
+
+
+# --- the choice ---
 
 
 class EngineEntry(NamedTuple):
@@ -75,13 +175,17 @@ def choose_engine(bundle: Bundle, device: str = AUTO, engine: str = AUTO) -> Eng
         return choose_for_exported(bundle, own, engine)
     if engine == TORCH:
         return EngineChoice(TORCH, "requested")
-    name = fastest_engine(bundle.description) if engine == AUTO else engine
+    is_recurrent = arch == "transformer" and bundle.description.options.get("decoder_self", "attention") != "attention"
+    fastest = "onnx" if is_recurrent else FASTEST.get(arch)  # CTranslate2 has no recurrent layers
+    name = fastest if engine == AUTO else engine
     if name is None:
         return EngineChoice(TORCH, f"arch {arch} has no faster engine")
-    obstacle = device_obstacle(device) or package_obstacle(name)
+    obstacle = find_obstacle(name, device)
     files = None if obstacle else find_conversion(bundle, name, ENGINES[name].packages[0])
     if files is None:
-        obstacle = obstacle or converter_obstacle(name)
+        missing = [package for package in ENGINES[name].converters if find_spec(package) is None]
+        if missing and not obstacle:
+            obstacle = f"{missing[0]}, which converts a model to {name}, is not installed"
     elif REJECTED in files.facts:
         obstacle = f"{name} was rejected: {files.facts[REJECTED]}"
     if obstacle:
@@ -89,12 +193,6 @@ def choose_engine(bundle: Bundle, device: str = AUTO, engine: str = AUTO) -> Eng
     if files is None:
         return EngineChoice(name, "gives the same output faster; the next load converts and verifies the model")
     return EngineChoice(name, f"gives the same output faster; verified conversion in {files.directory}", files)
-
-
-def fastest_engine(description: Description) -> str | None:
-    """Return the fastest engine of a model besides torch; CTranslate2 has no recurrent layers."""
-    is_recurrent = description.options.get("decoder_self", "attention") != "attention"
-    return "onnx" if description.arch == "transformer" and is_recurrent else FASTEST.get(description.arch)
 
 
 def choose_for_exported(bundle: Bundle, own: str, engine: str) -> EngineChoice:
@@ -111,25 +209,16 @@ def choose_for_exported(bundle: Bundle, own: str, engine: str) -> EngineChoice:
     raise UsageError(f"{bundle.path}: was exported to {own}; for {engine} use the model it was made from")
 
 
-def device_obstacle(device: str) -> str:
-    """Return why no conversion runs on a device, or nothing."""
+def find_obstacle(name: str, device: str) -> str:
+    """Return why an engine cannot run on this device or in this process, or nothing."""
     if device not in (AUTO, "cpu"):
         return f"torch runs on {device}"
-    return "torch runs on the GPU" if device == AUTO and has_nvidia_gpu() else ""
-
-
-def package_obstacle(name: str) -> str:
-    """Return why the package of an engine cannot be used in this process, or nothing."""
+    if device == AUTO and has_nvidia_gpu():
+        return "torch runs on the GPU"
     package, conflict = ENGINES[name].packages[0], ENGINES[name].conflict
     if find_spec(package) is None:
         return f"{package} is not installed"
     return f"{package} cannot share a process with {conflict}, which is loaded" if conflict in sys.modules else ""
-
-
-def converter_obstacle(name: str) -> str:
-    """Return why a model cannot be converted here, or nothing."""
-    missing = next((package for package in ENGINES[name].converters if find_spec(package) is None), None)
-    return f"{missing}, which converts a model to {name}, is not installed" if missing else ""
 
 
 def open_engine(bundle: Bundle, device: str = AUTO, engine: str = AUTO) -> Engine:

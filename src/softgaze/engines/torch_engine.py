@@ -4,15 +4,19 @@ from collections.abc import Iterator, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+import numpy as np
 import torch
 from torch import Tensor
 
-from softgaze.bundle import Bundle, Tokenizers
+from softgaze.bundle import ATTENTION, Bundle, Tokenizers
 from softgaze.engines.base import EncodedSource, Engine, EngineFiles
-from softgaze.models import AttentionHook, Seq2Seq, Source
+from softgaze.explain.recording import SelectedMap
+from softgaze.models import AttentionHook, AttentionSite, Seq2Seq, Source
+from softgaze.models.base import SingleSiteHook
 from softgaze.runtime import parallel_map, pick_device
 from softgaze.search import Hypothesis, SearchOptions, generate
 from softgaze.search.decoder import BLOCK, IMPOSSIBLE, MIN_LOG_PROB, Array
+from softgaze.search.terms import TermConstraint
 from softgaze.special_tokens import BOS
 
 if TYPE_CHECKING:
@@ -30,15 +34,23 @@ class TorchEngine(Engine):
     name = "torch"
     precision = "float32"
     batch_tokens: ClassVar = 8192
+    alignment_head: tuple[int | None, int | None] = None, None  # where terms start; None: the mean
 
     def __init__(self, model: Seq2Seq, tokenizers: Tokenizers, device: torch.device) -> None:
         self.model, self.tokenizers = model, tokenizers
-        self.torch_device, self.device, self.max_positions = device, str(device), model.max_positions
+        self.torch_device, self.device, self.num_positions = device, str(device), model.max_positions
 
     @classmethod
     def open(cls, bundle: Bundle, device: str = "auto", files: EngineFiles | None = None) -> Self:
         torch_device = pick_device(device)
-        return cls(bundle.model(str(torch_device)), bundle.tokenizers, torch_device)
+        engine = cls(bundle.model(str(torch_device)), bundle.tokenizers, torch_device)
+        stored = bundle.facts.get(ATTENTION)
+        view = SelectedMap.from_dict(stored).view if stored else None
+        if view is not None and not view.is_shifted:  # a shifted map shows the attention of a word after that word
+            engine.alignment_head = view.layer, view.head
+        elif bundle.alignment_head is not None:
+            engine.alignment_head = bundle.alignment_head
+        return engine
 
     def decode_batches(
         self, batches: Sequence[Sequence[EncodedSource]], options: SearchOptions
@@ -54,8 +66,13 @@ class TorchEngine(Engine):
 
             model = apply_interventions(model, self.tokenizers.target, [source.interventions for source in batch])
         source = Source.of([source.ids for source in batch], self.torch_device)
-        decoder = TorchDecoder(model, source, start=self.tokenizers.target.start)
-        return generate(decoder, options, [source.prefix for source in batch], self.max_positions, on_candidate)
+        terms, attention = None, None
+        if any(source.terms for source in batch):
+            terms = TermConstraint([source.terms for source in batch], np.array(self.tokenizers.target.inside_word))
+            attention = StepAttention(*self.alignment_head) if model.has_cross_attention else None
+        decoder = TorchDecoder(model, source, attention and attention.hook, self.tokenizers.target.start, attention)
+        prefixes = [source.prefix for source in batch]
+        return generate(decoder, options, prefixes, self.max_positions, on_candidate, terms)
 
     @property
     def cross_attention_shape(self) -> tuple[int, int]:
@@ -82,7 +99,12 @@ class TorchDecoder:
 
     @torch.inference_mode()
     def __init__(
-        self, model: Seq2Seq, source: Source, hook: AttentionHook | None = None, start: Sequence[int] = (BOS,)
+        self,
+        model: Seq2Seq,
+        source: Source,
+        hook: AttentionHook | None = None,
+        start: Sequence[int] = (BOS,),
+        reader: "StepAttention | None" = None,
     ) -> None:
         if model.training:
             raise ValueError(
@@ -91,12 +113,16 @@ class TorchDecoder:
         self.model, self.hook, self.device = model, hook, source.values.device
         self.sources, self.lengths = source.values.cpu().numpy(), source.lengths.cpu().numpy()
         self.state: Any = model.start(model.encode(source, hook))
+        self.reader = reader
+        self.attention: Array | None = None
         self.rows = len(self.lengths)
         *before, self.start = start
         self.forced = len(before)
         if before:
             tokens = torch.tensor(before, device=self.device).expand(self.rows, -1)
             self.state = model.advance(tokens, self.state, hook).state
+            if reader is not None:
+                reader.read()
 
     @torch.inference_mode()
     def step(self, rows: Array, tokens: Array) -> "TensorLogProbs":
@@ -107,7 +133,34 @@ class TorchDecoder:
             self.rows = rows.size
         token = torch.from_numpy(tokens.ravel()).to(self.device)
         logits, self.state, _ = self.model.step(token, self.state, self.hook, need_weights=False)
+        if self.reader is not None:
+            self.attention = self.reader.read()
         return TensorLogProbs(logits)
+
+
+class StepAttention:
+    """A hook that reads the cross-attention of a layer and head, or of all of them, and changes nothing."""
+
+    def __init__(self, layer: int | None, head: int | None) -> None:
+        self.layer, self.head = layer, head
+        self.weights: list[Tensor] = []  # of each layer (R, S)
+
+    @property
+    def hook(self) -> AttentionHook:
+        """The hook; that of a single layer keeps the fast path of the others."""
+        return self if self.layer is None else SingleSiteHook("cross", self.layer, self)
+
+    def __call__(self, site: AttentionSite, weights: Tensor, values: Tensor) -> Tensor:
+        if site.kind == "cross":
+            last = weights[:, :, -1]
+            self.weights.append(last.mean(1) if self.head is None else last[:, self.head])
+        return weights
+
+    def read(self) -> Array:
+        """Return (R, S) the attention of the last step."""
+        mean = torch.stack(self.weights).mean(0).float()
+        self.weights.clear()
+        return _array(mean)
 
 
 class TensorLogProbs:
@@ -135,6 +188,14 @@ class TensorLogProbs:
         forced = self.values[index]
         self.values[index[0]] = IMPOSSIBLE
         self.values[index] = forced
+
+    @torch.inference_mode()
+    def forbid_rows(self, rows: Array) -> None:
+        self.values[self._tensor(rows)] = IMPOSSIBLE
+
+    @torch.inference_mode()
+    def gather(self, rows: Array, tokens: Array) -> Array:
+        return _array(self.values[self._tensor(rows), self._tensor(tokens)])
 
     @torch.inference_mode()
     def count_others(self, token: int) -> Array:

@@ -90,15 +90,12 @@ class Captioner(Seq2Seq):
         return Memory(features, mask, (mean,))
 
     def start(self, memory: Memory) -> Any:
-        """Start the decoder."""
         return self.decoder.start(memory)
 
     def advance(
         self, tokens: Tensor, state: Any, hook: AttentionHook | None = None, *, need_weights: bool = False
     ) -> Advance:
-        """Advance the decoder."""
         return self.decoder.advance(tokens, state, hook, need_weights=need_weights)
 
     def example(self) -> Source:
-        """Return a source of one item."""
         return Source(torch.zeros(1, 1, self.item_width), torch.ones(1, dtype=torch.long))

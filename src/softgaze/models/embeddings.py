@@ -52,7 +52,6 @@ def embeddings(
 
 
 def embedding(vocabulary: int, width: int) -> nn.Embedding:
-    """Return a new embedding table."""
     table = nn.Embedding(vocabulary, width)
     nn.init.normal_(table.weight, std=width**-0.5)
     return table

@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softgaze.attention import MultiHeadAttention, Positions, WeightsHook, causal_mask, linear, padding_mask
+from softgaze.attention import MultiHeadAttention, Positions, WeightsHook, causal_mask, padding_mask
 from softgaze.dropout import Dropout
 from softgaze.errors import pick
 from softgaze.kv_cache import KVCache
@@ -60,7 +60,8 @@ class PreNorm(nn.Module):
 
     def after(self, x: Tensor, output: Tensor) -> Tensor:
         """Add the `output` of f to the residual stream."""
-        return x + (self.dropout(output) if self.training else output)
+        total: Tensor = x + self.dropout(output)
+        return total
 
 
 class PostNorm(PreNorm):
@@ -72,7 +73,7 @@ class PostNorm(PreNorm):
         return x
 
     def after(self, x: Tensor, output: Tensor) -> Tensor:
-        normed: Tensor = self.norm(x + (self.dropout(output) if self.training else output))
+        normed: Tensor = self.norm(x + self.dropout(output))
         return normed
 
 
@@ -90,26 +91,26 @@ class FeedForward(nn.Module):
 
     def activate(self, x: Tensor) -> Tensor:
         """Return the hidden layer."""
-        return F.relu(linear(self.inner, x))
+        return F.relu(self.inner(x))
 
     def forward(self, x: Tensor) -> Tensor:
         """(B, N, D) -> (B, N, D)."""
-        hidden = self.activate(x)
-        return linear(self.outer, self.dropout(hidden) if self.training else hidden)
+        output: Tensor = self.outer(self.dropout(self.activate(x)))
+        return output
 
 
 class GELUFeedForward(FeedForward):
     """W₂ GELU(W₁ x)."""
 
     def activate(self, x: Tensor) -> Tensor:
-        return F.gelu(linear(self.inner, x))
+        return F.gelu(self.inner(x))
 
 
 class SiLUFeedForward(FeedForward):
     """W₂ SiLU(W₁ x); Marian calls it swish."""
 
     def activate(self, x: Tensor) -> Tensor:
-        return F.silu(linear(self.inner, x))
+        return F.silu(self.inner(x))
 
 
 class SwiGLUFeedForward(FeedForward):
@@ -120,7 +121,8 @@ class SwiGLUFeedForward(FeedForward):
         self.gate = nn.Linear(width, inner_width)
 
     def activate(self, x: Tensor) -> Tensor:
-        return F.silu(linear(self.inner, x)) * linear(self.gate, x)
+        gated: Tensor = F.silu(self.inner(x)) * self.gate(x)
+        return gated
 
 
 FEED_FORWARDS: dict[str, type[FeedForward]] = {
@@ -277,8 +279,7 @@ class Transformer(Seq2Seq):
             return residual_type(make_norm(), dropout)
 
         def make_self_attention(positions: PositionEncoding, causal: bool) -> MultiHeadAttention:
-            rotate = positions.rotate if positions.rotates else None
-            sizes = (width, heads, key_heads, attention_dropout, rotate)
+            sizes = (width, heads, key_heads, attention_dropout, positions.rotate)
             if window_size is None:
                 return MultiHeadAttention(*sizes)
             return LocalMultiHeadAttention(*sizes, window_size=window_size, causal=causal)

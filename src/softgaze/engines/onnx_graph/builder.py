@@ -115,7 +115,6 @@ class GraphBuilder:
         return str(self.op("Mul", self.op("Sub", self.constant(1.0), mask), self.constant(MASKED_SCORE)))
 
     def build(self, name: str) -> Any:
-        """Return the checked ONNX model."""
         graph = helper.make_graph(self.nodes, name, self.inputs, self.outputs, [*self.constants.values()])
         model = helper.make_model(graph, opset_imports=[helper.make_opsetid("", OPSET)], producer_name="softgaze")
         model.ir_version = 9

@@ -98,7 +98,6 @@ def start(graph: GraphBuilder, model: RecurrentSeq2Seq, memory: str, final: str,
 
 
 def num_cell_states(model: RecurrentSeq2Seq) -> int:
-    """Return the number of state vectors of the cell."""
     return int(model.bridge.out_features // model.width)
 
 
@@ -126,7 +125,6 @@ def project_keys(graph: GraphBuilder, model: AttentiveRNN, memory: str) -> tuple
 
 
 def normalize(graph: GraphBuilder, vectors: str) -> str:
-    """Divide vectors by their norm."""
     length = graph.op("ReduceL2", vectors, axes=[-1], keepdims=1)
     return str(graph.op("Div", vectors, graph.op("Max", length, graph.constant(MIN_NORM))))
 
