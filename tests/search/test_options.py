@@ -65,7 +65,7 @@ def test_keywords_replace_fields_of_given_options():
         ({"min_length": 40}, (5,), 41),
         ({"max_length": 7}, (5,), 7),
         ({"max_length": 2}, (5, 3), 4),
-        ({}, (5, 0, 12), 12),
+        ({}, (5, 0, 12), 11),
     ],
     ids=["default", "minimum", "maximum", "prefix", "positions"],
 )

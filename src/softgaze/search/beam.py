@@ -13,6 +13,7 @@ import numpy as np
 
 from softgaze.search.decoder import IMPOSSIBLE, Array, Constraints, Decoder, NextTokenLogProbs, Prefixes
 from softgaze.search.options import Hypothesis, SearchOptions
+from softgaze.search.terms import TermConstraint
 from softgaze.special_tokens import EOS
 
 
@@ -24,6 +25,7 @@ class BeamCandidate(NamedTuple):
     ended: bool  # collected as a result; else it was continued or dropped
 
 
+Finished = list[list[tuple[int, Hypothesis]]]  # of each sentence: hypotheses with the number of their terms
 TraceCallback = Callable[[int, BeamCandidate], None]  # called with a sentence's index and a candidate
 
 
@@ -61,25 +63,27 @@ def beam_search(
     prefixes: Prefixes | None = None,
     max_positions: int | None = None,
     on_candidate: TraceCallback | None = None,
+    terms: TermConstraint | None = None,
 ) -> list[list[Hypothesis]]:
-    """Return up to `num_hypotheses` hypotheses of each sentence, best first.
+    """Return up to `num_hypotheses` hypotheses of each sentence, best first; those with most terms come first.
 
     `on_candidate` is called with every candidate of every step, best first, including dropped ones.
     """
     constraints = Constraints(options, decoder.lengths, prefixes, max_positions)
     state = init_beam(constraints)
-    finished: list[list[Hypothesis]] = [[] for _ in state.sentence]
+    finished: Finished = [[] for _ in state.sentence]
     while len(state.sentence):
         last = state.tokens[..., -1] if state.tokens.shape[2] else np.full(state.rows.shape, decoder.start)
-        candidates = best_candidates(decoder.step(state.rows, last), options.beam_size, state, constraints)
-        ended = collect_finished(candidates, state, options, finished, decoder.forced)
+        log_probs = decoder.step(state.rows, last)
+        if terms is not None:
+            terms.apply(log_probs, state, decoder.attention)
+        candidates = best_candidates(log_probs, options.beam_size, state, constraints, terms)
+        ended = collect_finished(candidates, state, options, finished, decoder.forced, terms)
         if on_candidate is not None:
             trace(candidates, ended, state, on_candidate)
         state = advance(candidates, state, options.beam_size)
-    return [
-        sorted(hypotheses, key=lambda hypothesis: -hypothesis.score)[: options.num_hypotheses]
-        for hypotheses in finished
-    ]
+    ranked = [sorted(own, key=lambda each: (-each[0], -each[1].score)) for own in finished]
+    return [[hypothesis for _, hypothesis in own[: options.num_hypotheses]] for own in ranked]
 
 
 def init_beam(constraints: Constraints) -> BeamState:
@@ -97,24 +101,32 @@ def init_beam(constraints: Constraints) -> BeamState:
 
 
 def best_candidates(
-    log_probs: NextTokenLogProbs, beam_size: int, state: BeamState, constraints: Constraints
+    log_probs: NextTokenLogProbs,
+    beam_size: int,
+    state: BeamState,
+    constraints: Constraints,
+    terms: TermConstraint | None = None,
 ) -> Candidates:
     """Return twice the beam size, so that a full beam remains even if every live hypothesis also ends."""
     width, length = state.tokens.shape[1:]
     constraints.apply(log_probs, state.tokens.reshape(state.rows.size, length), state.prefixes.repeat(width, 0))
-    totals, indices = log_probs.topk(state.totals, 2 * beam_size)
+    groups = [state.totals] if terms is None else terms.split_groups(state)
+    best = [log_probs.topk(group, 2 * beam_size) for group in groups]
+    totals, indices = (np.concatenate(parts, 1) for parts in zip(*best, strict=True))
     if np.isnan(totals).any():
         raise ValueError("the model's logits are NaN: its parameters are damaged, or it overflowed")
     origin, token = np.divmod(indices, log_probs.vocabulary)
-    return Candidates(totals, origin, token, state.limits <= length + 1)
+    candidates = Candidates(totals, origin, token, state.limits <= length + 1)
+    return candidates if terms is None else terms.rank(candidates, state, 2 * beam_size)
 
 
 def collect_finished(
     candidates: Candidates,
     state: BeamState,
     options: SearchOptions,
-    finished: list[list[Hypothesis]],
+    finished: Finished,
     forced: int = 0,
+    terms: TermConstraint | None = None,
 ) -> Array:
     """Collect the best `beam_size` candidates that end; at the maximum length all do. Return (N, C): which ended."""
     ended: Array = (candidates.token == EOS) | candidates.at_limit[:, None]
@@ -122,8 +134,11 @@ def collect_finished(
     ended &= candidates.totals > IMPOSSIBLE
     for row, column in np.argwhere(ended).tolist():
         tokens, total = candidates.tokens(state, row, column).tolist(), float(candidates.totals[row, column])
-        finished[state.sentence[row]].append(Hypothesis.of(tokens, total, options.length_penalty, forced))
-    state.num_finished = state.num_finished + ended.sum(1)
+        hypothesis = Hypothesis.of(tokens, total, options.length_penalty, forced)
+        num_terms = int(terms.counts[row, column]) if terms else 0
+        finished[state.sentence[row]].append((num_terms, hypothesis))
+    counted = ended if terms is None else ended & terms.is_complete(candidates.totals)
+    state.num_finished = state.num_finished + counted.sum(1)
     return ended
 
 

@@ -37,6 +37,12 @@ class NextTokenLogProbs(Protocol):
     def force(self, rows: Array, tokens: Array) -> None:
         """Forbid all but token i in row i of the two lists."""
 
+    def forbid_rows(self, rows: Array) -> None:
+        """Forbid every token in these rows."""
+
+    def gather(self, rows: Array, tokens: Array) -> Array:
+        """Return the log-probability of token i in row i of the two lists."""
+
     def count_others(self, token: int) -> Array:
         """Return (R,) how many tokens other than this one are allowed."""
 
@@ -57,6 +63,7 @@ class Decoder(Protocol):
     lengths: Array  # (N,) source lengths without padding
     start: int  # the token that the first step reads
     forced: int  # language tokens that a target starts with; they are not part of hypotheses, but of their length
+    attention: Array | None  # (R, S) attention of the last step to the source, if it was requested
 
     def step(self, rows: Array, tokens: Array) -> NextTokenLogProbs:
         """Continue `rows` of the step before, (N, W), with one more token each, (N, W).
@@ -83,6 +90,13 @@ class ArrayLogProbs:
         forced = self.values[rows, tokens]
         self.values[rows] = IMPOSSIBLE
         self.values[rows, tokens] = forced
+
+    def forbid_rows(self, rows: Array) -> None:
+        self.values[rows] = IMPOSSIBLE
+
+    def gather(self, rows: Array, tokens: Array) -> Array:
+        gathered: Array = self.values[rows, tokens]
+        return gathered
 
     def count_others(self, token: int) -> Array:
         allowed = self.values > IMPOSSIBLE

@@ -6,6 +6,7 @@ from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 from softgaze.errors import UsageError
+from softgaze.glossary import Glossary
 from softgaze.special_tokens import EOS
 
 MAX_LENGTH_PENALTY = 10
@@ -23,10 +24,12 @@ class SearchOptions:
     min_length: int = 0
     no_repeat_ngram_size: int = 0  # n: no n-gram of subwords is generated twice; 0: off
     prefix: str = ""  # words every translation begins with
+    glossary: Glossary | None = None  # terms with fixed translations
     temperature: float | None = None  # None: beam search; a number: sample at this temperature, ignoring beam_size
     top_k: int = 0  # sample from the k most probable tokens; 0: all
     top_p: float = 1.0  # sample from the most probable tokens that together have this probability
     seed: int = 0  # of the samples
+    split_sentences: bool = False  # translate each sentence of a text alone; False: only where the text is too long
     batch_tokens: int | None = None  # padded source tokens × hypotheses in one batch; None: the engine's default
 
     def __post_init__(self) -> None:
@@ -66,6 +69,10 @@ class SearchOptions:
         """Return `options`, or the defaults, with some fields replaced."""
         return replace(options or cls(), **fields)
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return the options as JSON types, with the digest of the glossary."""
+        return {**vars(self), "glossary": self.glossary and self.glossary.digest}
+
     @property
     def is_sampling(self) -> bool:
         """Whether tokens are drawn at random instead of searched for."""
@@ -79,13 +86,14 @@ class SearchOptions:
     def length_limit(self, source_length: int, prefix_length: int = 0, max_positions: int | None = None) -> int:
         """Return the most tokens, EOS counted, that may be generated for a source of this length.
 
-        One token always fits after a forced prefix, but the model's positions are never exceeded.
+        One token always fits after a forced prefix, but the model's positions are never exceeded: recorded attention
+        needs one for the last token, too.
         """
         limit = self.max_length
         if limit is None:
             limit = max(2 * source_length + 20, self.min_length + 1)
         limit = max(limit, prefix_length + 1)
-        return limit if max_positions is None else min(limit, max_positions)
+        return limit if max_positions is None else min(limit, max(max_positions - 1, 1))
 
 
 _MINIMUM = {
