@@ -1,6 +1,7 @@
 """Batches: a pure function of (seed, step), each pair once per epoch, within budget, with little padding."""
 
-from itertools import islice
+from collections import Counter
+from itertools import islice, takewhile
 
 import numpy as np
 import pytest
@@ -86,3 +87,44 @@ def test_pictures_of_one_size_are_not_sorted_by_their_captions(tmp_path):
         for batch in islice(BatchSampler(pictures, 512, 1).batches_from(0), 20)
     ]
     assert np.std(means) < 2 * sizes.std() / 32**0.5
+
+
+# --- general-domain pairs
+
+
+def mixed_sampler(directory, own, general, per_epoch, tokens=40):
+    rows = [([4] * (1 + row % 7), [5] * (1 + row % 5)) for row in range(own + general)]
+    write_shards(directory / f"{own}-{general}", rows, 9)
+    return BatchSampler(Shards(directory / f"{own}-{general}"), tokens, 1, general, per_epoch)
+
+
+def epochs_of(sampler, count):
+    """The pairs of each of the first epochs."""
+    batches = takewhile(lambda batch: batch.epoch < count, sampler.batches_from(0))
+    epochs = [[] for _ in range(count)]
+    for batch in batches:
+        epochs[batch.epoch] += batch.pairs.tolist()
+    return epochs
+
+
+@pytest.mark.parametrize(("own", "general", "per_epoch"), [(30, 100, 30), (20, 7, 20), (5, 40, 1)])
+def test_every_epoch_has_all_pairs_and_the_next_general_ones(tmp_path, own, general, per_epoch):
+    drawn = []
+    for pairs in epochs_of(mixed_sampler(tmp_path, own, general, per_epoch), 12):
+        assert sorted(pair for pair in pairs if pair < own) == [*range(own)]
+        drawn.append([pair for pair in pairs if pair >= own])
+        assert len(drawn[-1]) == per_epoch
+    counts = Counter(pair for epoch in drawn for pair in epoch)
+    assert set(counts) <= {*range(own, own + general)}
+    assert max(counts.values()) - min(counts[pair] for pair in range(own, own + general)) <= 1  # all before one twice
+    if per_epoch > 10:
+        assert drawn[0] != drawn[1]
+
+
+def test_mixed_batches_start_anywhere(tmp_path):
+    sampler = mixed_sampler(tmp_path, 30, 100, 30)
+    straight = list(islice(sampler.batches_from(0), 60))
+    for step in (1, 17, 45):
+        resumed = islice(sampler.batches_from(step), 60 - step)
+        for expected, batch in zip(straight[step:], resumed, strict=True):
+            assert (expected.pairs == batch.pairs).all()

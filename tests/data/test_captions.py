@@ -14,7 +14,6 @@ from hypothesis import strategies as st
 
 from errors import one_line_error
 from softgaze.data import corpus
-from softgaze.data.boxes import Box
 from softgaze.data.captions import (
     CaptionCorpus,
     CaptionedFile,
@@ -27,13 +26,14 @@ from softgaze.data.captions import (
     scan_captions,
 )
 from softgaze.data.corpus import Pair
+from softgaze.data.images import Box
 from softgaze.errors import DataError
 
 Table = list[tuple[str, str]]
 word = st.text(st.characters(exclude_categories=["Cs", "Cc", "Z"]), min_size=1, max_size=6)
 caption_text = st.lists(word, min_size=1, max_size=5).map(lambda words: " ".join(" ".join(words).split())).filter(bool)
 NAMES = ("a.jpg", "b c.png", "under/d,e.jpg", 'f"g.jpg', "사진.jpg")
-tables = st.lists(st.tuples(st.sampled_from(NAMES), caption_text), min_size=1, max_size=20, unique=True)
+tables = st.lists(st.tuples(st.sampled_from(NAMES), caption_text), min_size=1, max_size=20)
 
 
 def as_csv(rows: Table) -> str:
@@ -114,7 +114,7 @@ BAD: Table = [
     ("사진.jpg", "another one"),
 ]
 KINDS = dict.fromkeys((2, 10, 11), "missing image") | dict.fromkeys(range(3, 8), "outside the folder")
-KINDS |= {8: "empty caption", 9: "repeated"}
+KINDS |= {8: "empty caption"}
 
 
 @pytest.mark.parametrize(("form", "shift"), [(as_csv, 1), (as_numbered, 0)])
@@ -124,7 +124,7 @@ def test_unusable_rows_are_reported_and_counted(tmp_path, images, form, shift):
     found = {error.location: error.kind for error in errors if isinstance(error, CaptionError)}
     assert found == {f"line {number + shift}": kind for number, kind in KINDS.items()}
     assert kept + len(errors) == len(BAD)
-    assert count_errors(errors) == {"outside the folder": 5, "missing image": 3, "empty caption": 1, "repeated": 1}
+    assert count_errors(errors) == {"outside the folder": 5, "missing image": 3, "empty caption": 1}
     with pytest.raises(CaptionError, match=rf"c\.txt, line {2 + shift}: 'gone.jpg' is not in"):
         read_captions(images, tmp_path / "c.txt")
 
@@ -277,8 +277,16 @@ def test_pairs_are_paths_and_captions_in_the_order_of_the_file(folder):
     assert captioned.pairs_with_sources(frozenset({0, 2})) == {0, 1, 3}
     assert captioned.languages() == ("features", "ko")
     assert ["x.npy" in str(error) for error in errors] == [True]
-    again = captioned.with_same_processor(folder, folder / "train.ko.csv", errors.append)
+    again = CaptionCorpus.of(folder, folder / "train.ko.csv", captioned.processor, errors.append)
     assert again.processor is captioned.processor
+
+
+def test_equal_captions_of_a_file_are_all_references_but_one_training_pair(folder):
+    with (folder / "train.ko.csv").open("a") as file:
+        file.write("a.npy,하나\na.npy, 하나 \nb.npy,하나\n")
+    assert len(scan_captions(folder, folder / "train.ko.csv", lambda error: None)[0].captions) == 4
+    captioned = CaptionCorpus.of_features(folder, folder / "train.ko.csv", lambda error: None)
+    assert (captioned.repeated, captioned.count(), len({*captioned})) == (2, 5, 5)
 
 
 def test_the_hash_changes_with_captions_and_files(folder):

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 from softgaze.data import captions
-from softgaze.data.boxes import pointing
 from softgaze.data.captions import read_boxes
 from softgaze.data.corpora import phrasebook, scenes
+from softgaze.data.images import pointing
 from softgaze.errors import DataError
 
 # --- phrasebook -------------------------------------------------------------------------------------------------

@@ -183,8 +183,8 @@ def test_tsv(tmp_path):
         list(read_table(path))
     with one_line_error(LineError, "line 1, byte 0: no tab"):
         list(read_table(put(path, b"a A\n")))
-    with one_line_error(UsageError, ".tsv or .jsonl"):
-        list(read_table(tmp_path / "t.csv"))
+    with one_line_error(UsageError, ".tsv, .jsonl, .tmx"):
+        list(read_table(tmp_path / "t.ods"))
 
 
 @pytest.mark.parametrize(

@@ -29,9 +29,11 @@ DOCUMENT_XML = f"""<?xml version="1.0" encoding="UTF-8" standalone="yes"?>
 <w:hyperlink r:id="rId4"><w:r><w:rPr><w:u/></w:rPr><w:t>the park</w:t></w:r></w:hyperlink>\
 <w:r><w:rPr><w:rStyle w:val="FootnoteReference"/></w:rPr><w:footnoteReference w:id="2"/></w:r></w:p>
 <w:p><w:r><w:t>one</w:t><w:tab/><w:t>two</w:t></w:r></w:p>
-<w:p><w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText> PAGE </w:instrText></w:r>\
+<w:p><w:r><w:fldChar w:fldCharType="begin"/></w:r><w:r><w:instrText> HYPERLINK "x" </w:instrText></w:r>\
 <w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>page</w:t></w:r><w:r><w:fldChar w:fldCharType="end"/></w:r>\
-<w:r><w:t xml:space="preserve"> of the book</w:t></w:r></w:p>
+<w:r><w:t xml:space="preserve"> of the book </w:t></w:r><w:r><w:fldChar w:fldCharType="begin"/></w:r>\
+<w:r><w:instrText>PAGE</w:instrText></w:r><w:r><w:fldChar w:fldCharType="separate"/></w:r><w:r><w:t>7</w:t></w:r>\
+<w:r><w:fldChar w:fldCharType="end"/></w:r></w:p>
 <w:p><w:r><w:drawing><w:txbxContent><w:p><w:r><w:t>in a box</w:t></w:r></w:p></w:txbxContent></w:drawing></w:r>\
 <w:bookmarkStart w:id="0" w:name="b"/><w:r><w:t>a mark</w:t></w:r><w:bookmarkEnd w:id="0"/></w:p>
 </w:body></w:document>"""
@@ -61,6 +63,14 @@ ODT = zipped(
         "<text:p>a note</text:p></text:note-body></text:note> runs<text:line-break/>home</text:p><text:p/>"
         "<office:annotation><text:p>a comment</text:p></office:annotation></office:body></office:document-content>",
         "Pictures/a.png": b"\x89PNG",
+    }
+)
+ODP = zipped(
+    {
+        "mimetype": "application/vnd.oasis.opendocument.presentation",
+        "content.xml": f"<office:document-content {ODF}><office:body><draw:page><draw:frame><draw:text-box>"
+        "<text:p>A title<text:s/><text:bookmark-start text:name='b'/>here<text:bookmark-end text:name='b'/></text:p>"
+        "</draw:text-box></draw:frame></draw:page></office:body></office:document-content>",
     }
 )
 EPUB = zipped(
@@ -156,6 +166,11 @@ JSON = (
     '{\n  "title": "A \\u0064og",\n'
     '  "n": 3, "list": ["one\\ntwo", true],\n  "@title": {"description": "kept"},\n  "last": "the end"\n}\n'
 )
+ARB = (
+    '{"@@locale": "en", "files": "{n, plural, =0 {no file} one {# file in {dir}} '
+    'other {{g, select, a {his} other {it}}}}",'
+    ' "@files": {"placeholders": {"n": {"type": "int"}}}, "greet": "hello {name}"}'
+)
 PROPERTIES = "# comment\n! too\nkey = a dog \\\n    runs\nempty=\n\nother: caf\\u00e9 {0}\nspaced\\ key=the cat"
 ANDROID = """<?xml version="1.0" encoding="utf-8"?>
 <resources xmlns:xliff="urn:oasis:names:tc:xliff:document:1.2">
@@ -192,15 +207,26 @@ SAMPLES = {
     "b.xliff": (XLIFF_2.encode(), ["the red dog"]),
     "a.tmx": (TMX.encode(), ["the dog"]),
     "a.json": (JSON.encode(), ["A dog", "one", "two", "the end"]),
+    "a.arb": (ARB.encode(), ["no file", " file in {dir}", "his", "it", "hello {name}"]),
     "a.properties": (PROPERTIES.encode(), ["a dog runs", "café {0}", "the cat"]),
     "strings.xml": (ANDROID.encode(), ["It's red, ", "a dog", "dogs", "run"]),
     "a.strings": (STRINGS.encode("utf-16"), ['a "red" dog', "one", "two"]),
     "a.docx": (
         DOCX,
-        ["A dog & a cat", "the dog runs in the park", "one", "two", "page of the book", "in a box", "a mark", "a note"],
+        [
+            "A dog & a cat",
+            "the dog runs in the park",
+            "one",
+            "two",
+            "page of the book ",
+            "in a box",
+            "a mark",
+            "a note",
+        ],
     ),
     "a.pptx": (PPTX, ["A title", "second "]),
     "a.odt": (ODT, ["A head", "a note", "the red dog runs", "home"]),
+    "a.odp": (ODP, ["A title here"]),
     "a.epub": (EPUB, ["A book", "the red dog\xa0runs", "home", "One"]),
 }
 FILLED = frozenset({"a.po", "a.xlf", "b.xliff", "a.tmx"})  # the translation is added to the source

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from bundles import copier, tiny_bundle
 from documents.fuzz import SAMPLES, count_damaged
-from softgaze.documents.inline import InlineElement, Segment
+from softgaze.documents.inline import AlignedSegment, InlineElement, Segment, find_words
 from softgaze.documents.placeholders import (
     PLACEHOLDERS,
     Placeholders,
@@ -35,7 +35,8 @@ def test_placeholders_are_found_whole(placeholder):
 @pytest.mark.parametrize(
     ("text", "expected"),
     {
-        "100% sure, 50 % off, 5%discount": [],
+        "100% sure, 50 % off, 5%discount": ["100%", "50 %"],
+        "5 km in 3 h at -3.5 °C, 10 men, a 5 in box": ["5 km", "-3.5 °C"],
         "see {this long note} here": [],
         "a < b and c > d": [],
         "(https://x.y/a).": ["https://x.y/a"],
@@ -93,6 +94,25 @@ def test_tags_of_plain_text_are_pairs():
         ("<s>", ""),
     ]
     assert [child.before for child in segment.elements[0].children] == ["<i>"]
+
+
+@pytest.mark.parametrize(
+    ("source", "target", "links", "expected"),
+    [
+        ("%d files", "Dateien", [(0, 0)], "%d Dateien"),
+        ("open %s", "s'ouvre ici", [(0, 0)], "s'ouvre ici %s"),
+        ("Hi {name}, come", "komm du", [(2, 0)], "komm {name} du"),
+        ("see %s. now", "jetzt sieh", [(0, 1), (2, 0)], "jetzt %s sieh"),
+    ],
+)
+def test_spaces_around_inserted_placeholders(source, target, links, expected):
+    job = SegmentTranslator(load(tiny_bundle()), GREEDY)
+    view = job.view(Segment(source, source))
+    bare = job.prepared(view).text
+    spans = [find_words(text, text.split()) for text in (bare, target)]
+    aligned = AlignedSegment(bare, target, *spans, frozenset(links))
+    [found] = job.insert(view, [Target((target,), aligned)])
+    assert found.text == expected
 
 
 # --- with models: one that copies, with and without attention, and one that was never trained -----------------------

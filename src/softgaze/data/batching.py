@@ -2,6 +2,7 @@
 
 Each epoch has its own random order of the pairs. The order is cut into pools of about `POOL` batches; a pool is sorted
 by length, cut by token budget, and its batches are shuffled. The order is a keyed permutation, computed where needed.
+General-domain pairs may be mixed in: each epoch takes the next ones of a random order, whose end is its next beginning.
 """
 
 from collections.abc import Iterator, Sequence
@@ -30,6 +31,13 @@ class BatchSampler:
     shards: Shards
     tokens: int  # budget: rows × longest sequence of either side
     seed: int
+    mixed: int = 0  # general-domain pairs, the last ones of the shards
+    mixed_per_epoch: int = 0  # of these
+
+    @property
+    def epoch_size(self) -> int:
+        """Pairs per epoch: all but the general-domain ones, and some of those."""
+        return len(self.shards) - self.mixed + self.mixed_per_epoch
 
     def batches_from(self, step: int) -> Iterator[Batch]:
         """Yield the batches from number `step` on."""
@@ -47,20 +55,19 @@ class BatchSampler:
 
     def num_pools(self) -> int:
         """Return the number of pools per epoch."""
-        return -(-len(self.shards) // self.pool_size())
+        return -(-self.epoch_size // self.pool_size())
 
     @lru_cache(maxsize=1)  # noqa: B019  one small object lives as long as its run
     def pool_size(self) -> int:
         """Return how many pairs make about `POOL` batches, estimated from an even sample."""
         sample = np.linspace(0, len(self.shards) - 1, min(len(self.shards), 1000)).astype(np.int64)
         mean = self.shards.lengths(sample).max(axis=1).mean()
-        return min(len(self.shards), max(1, int(POOL * self.tokens / mean)))
+        return min(self.epoch_size, max(1, int(POOL * self.tokens / mean)))
 
     def pool_batches(self, epoch: int, pool: int) -> list[Array]:
-        """Return the batches of one pool in their order."""
         start = pool * self.pool_size()
-        positions = np.arange(start, min(start + self.pool_size(), len(self.shards)))
-        pairs = permute(positions, len(self.shards), hash_key(self.seed, epoch))
+        positions = np.arange(start, min(start + self.pool_size(), self.epoch_size))
+        pairs = self.with_general_pairs(permute(positions, self.epoch_size, hash_key(self.seed, epoch)), epoch)
         lengths = self.shards.lengths(pairs)
         longest = lengths.max(axis=1)
         if (lengths[:, 0] == longest[0]).all():
@@ -72,6 +79,21 @@ class BatchSampler:
         batches = np.split(pairs[order], split_by_budget(longest[order], self.tokens))
         rng = np.random.default_rng([self.seed, epoch, pool])
         return [batches[index] for index in rng.permutation(len(batches))]
+
+    def with_general_pairs(self, pairs: Array, epoch: int) -> Array:
+        """Replace the indices after the training pairs by general-domain pairs, none twice before all were used."""
+        first = len(self.shards) - self.mixed
+        is_general = pairs >= first
+        if not is_general.any():
+            return pairs
+        passes, positions = np.divmod(epoch * self.mixed_per_epoch + pairs[is_general] - first, self.mixed)
+        drawn = np.empty_like(positions)
+        for number in np.unique(passes).tolist():
+            here = passes == number
+            drawn[here] = permute(positions[here], self.mixed, hash_key(self.seed, number, self.mixed))
+        result = pairs.copy()
+        result[is_general] = first + drawn
+        return result
 
 
 def permute(positions: Array, count: int, key: int) -> Array:

@@ -9,7 +9,8 @@ The format of the caption file is detected from its beginning:
 
 Text is read as in `corpus`, also with `.gz`. White space in captions becomes single spaces. A row that cannot be used
 is a `CaptionError` with its line or annotation, from 1: a path that leaves the folder, a missing image, an empty
-caption, a repeated row. `read_captions` raises the first; `scan_captions` passes each to `on_error` and skips the row.
+caption. `read_captions` raises the first; `scan_captions` passes each to `on_error` and skips the row. Captions of one
+image may be equal: all are references, but a corpus to train on has each once.
 """
 
 import csv
@@ -23,7 +24,6 @@ from hashlib import sha256
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple
 
-from softgaze.data.boxes import Box
 from softgaze.data.corpus import (
     CorpusPart,
     Languages,
@@ -36,6 +36,7 @@ from softgaze.data.corpus import (
     sha256_of,
 )
 from softgaze.data.features import SUFFIXES
+from softgaze.data.images import Box
 from softgaze.data.processors import FeatureProcessor, FileProcessor
 from softgaze.errors import DataError, OnError, raise_error
 
@@ -78,18 +79,15 @@ def scan_captions(folder: Path, captions: Path, on_error: OnError) -> tuple[Capt
     """Return every existing file with its usable captions, in the order of first mention."""
     if not folder.is_dir():
         raise DataError(f"{folder} {'is not a folder' if folder.exists() else 'does not exist'}; give the image folder")
-    texts: dict[Path, dict[str, None]] = {}  # an ordered set of captions per file
+    texts: dict[Path, list[str]] = {}
     exists: dict[str, bool] = {}
     for row in _rows(captions, on_error):
         try:
             path, text = _check_row(row, folder, captions, exists)
-            if text in texts.get(path, ()):
-                why = f"{_shorten(row.image)} has this caption already"
-                raise CaptionError(captions, row.location, "repeated", why, "remove one of them")
         except CaptionError as error:
             on_error(error)
         else:
-            texts.setdefault(path, {})[text] = None
+            texts.setdefault(path, []).append(text)
     if not texts:
         raise DataError(f"{captions}: no caption of an image in {folder}; check the folder and the names")
     return tuple(CaptionedFile(path, tuple(captions)) for path, captions in texts.items())
@@ -219,7 +217,6 @@ class LabelledBox(NamedTuple):
 
 
 def read_coco(path: Path) -> dict[str, Any]:
-    """Return the object of a COCO file."""
     try:
         record = json.loads(read_text(path))
     except json.JSONDecodeError as error:
@@ -271,12 +268,16 @@ class CaptionCorpus:
     captions: Path
     entries: tuple[CaptionedFile, ...]
     processor: FileProcessor
+    repeated: int = 0  # captions left out because the same file has them already
     parts: ClassVar[tuple[CorpusPart, ...]] = ()  # of text
 
     @classmethod
     def of(cls, folder: Path, captions: Path, processor: FileProcessor, on_error: OnError) -> "CaptionCorpus":
         """Read the captions of a folder; errors of unusable rows go to `on_error`."""
-        return cls(folder, captions, scan_captions(folder, captions, on_error), processor)
+        entries = scan_captions(folder, captions, on_error)
+        unique = tuple(CaptionedFile(entry.path, tuple(dict.fromkeys(entry.captions))) for entry in entries)
+        repeated = sum(len(entry.captions) for entry in entries) - sum(len(entry.captions) for entry in unique)
+        return cls(folder, captions, unique, processor, repeated)
 
     @classmethod
     def of_features(cls, folder: Path, captions: Path, on_error: OnError) -> "CaptionCorpus":
@@ -284,14 +285,12 @@ class CaptionCorpus:
         entries = scan_captions(folder, captions, on_error)
         for entry in entries:
             try:
-                return cls(folder, captions, entries, FeatureProcessor.from_file(entry.path))
+                processor = FeatureProcessor.from_file(entry.path)
             except DataError as error:
                 on_error(error)
+            else:  # the errors of rows are reported already
+                return cls.of(folder, captions, processor, lambda error: None)
         raise DataError(f"none of the {len(entries):,} files can be read as features ({', '.join(SUFFIXES)})")
-
-    def with_same_processor(self, folder: Path, captions: Path, on_error: OnError) -> "CaptionCorpus":
-        """Read another folder with the processor of this one."""
-        return CaptionCorpus.of(folder, captions, self.processor, on_error)
 
     def __iter__(self) -> Iterator[Pair]:
         return (Pair(str(entry.path), text) for entry in self.entries for text in entry.captions)

@@ -1,10 +1,12 @@
-r"""Parallel text on disk, read as a stream: two plain files, or one table (TSV, JSONL), each optionally `.gz`.
+r"""Parallel text on disk, read as a stream: two plain files, or a file of pairs; each optionally `.gz`.
 
 * A line ends at ``\n`` and nowhere else: U+2028, U+0085, a form feed or a lone carriage return stay inside it. One
   carriage return right before the ``\n`` (Windows) is dropped. A last line without ``\n`` counts.
 * Text is UTF-8 without byte-order mark and without NUL. Anything else is a `LineError` with file, line (from 1), byte
   (from 0, uncompressed) and a way to fix it.
-* A `.tsv` row is ``source<TAB>target`` without header or quoting.
+* A `.tsv` row is ``source<TAB>target`` without header or quoting, unless the first row names the columns:
+  source and target, src and tgt, or the languages of the file name (`train.en-de.tsv`).
+* `.tmx`, `.xlf`, `.xliff`, `.po` and `.csv` files, and `.tsv` with a header: see `softgaze.data.bilingual`.
 * A `.jsonl` (or `.ndjson`) row is an object with the strings "source" and "target", or "src" and "tgt" (further keys
   are ignored), or exactly two strings under language codes, alone or inside "translation". The first row decides: its
   first code is the source, and every other row must have the same two codes, in any order.
@@ -27,6 +29,7 @@ from pathlib import Path
 from typing import Any, BinaryIO, ClassVar, NamedTuple, cast
 
 from softgaze import atomic_io
+from softgaze.data import bilingual
 from softgaze.errors import DataError, UsageError, absent, raise_error
 
 CHUNK = 1 << 18  # bytes: large enough to amortise the work per chunk, small enough for the processor cache
@@ -43,8 +46,6 @@ ScannedPair = tuple[str | None, str | None]  # None: this side cannot be read
 
 
 class Pair(NamedTuple):
-    """A sentence and its translation."""
-
     source: str
     target: str
 
@@ -105,12 +106,12 @@ def _open(path: Path) -> BinaryIO:
     raise DataError(f"{path} is gzip despite its name; add .gz to the name")
 
 
-def _chunks(path: Path) -> Iterator[bytes]:
+def _chunks(path: Path, *, any_encoding: bool = False) -> Iterator[bytes]:
     with _read_errors(path), _open(path) as file:
         chunk = file.read(CHUNK)
         if not chunk:
             raise DataError(f"{path} is empty")
-        if chunk[:2] in (b"\xff\xfe", b"\xfe\xff"):
+        if chunk[:2] in (b"\xff\xfe", b"\xfe\xff") and not any_encoding:
             raise DataError(f"{path} is UTF-16; convert with iconv -f utf-16 -t utf-8")
         while chunk:
             yield chunk
@@ -319,11 +320,43 @@ def _row_parser(path: Path) -> _TsvParser | _JsonParser:
         return _TsvParser()
     if suffix in (".jsonl", ".ndjson"):
         return _JsonParser()
-    raise UsageError(f"{path}: expected a table named .tsv or .jsonl (or with .gz), got {suffix or 'no suffix'!r}")
+    known = ", ".join((".tsv", ".jsonl", *bilingual.SUFFIXES))
+    raise UsageError(f"{path}: expected a file of pairs ({known}, or with .gz), got {suffix or 'no suffix'!r}")
+
+
+def _bilingual_suffix(path: Path) -> str | None:
+    """Return the suffix of a file that `softgaze.data.bilingual` reads, else None."""
+    suffix = _without_gz(path).suffix.lower()
+    if suffix == ".tsv":
+        names = first_chunk(path).partition(b"\n")[0].decode(errors="replace").strip().split("\t")
+        is_header = bilingual.named_columns(names) or tuple(names) == _named_languages(path)
+        return suffix if is_header else None
+    return suffix if suffix in bilingual.SUFFIXES else None
+
+
+def _named_languages(path: Path) -> tuple[str, str]:
+    """Return the languages in the name of a file (`train.en-de.tsv`); empty if there are none."""
+    codes = _without_gz(path).with_suffix("").suffix[1:].split("-")
+    return (codes[0], codes[1]) if len(codes) == 2 and all(map(is_language, codes)) else ("", "")
+
+
+def _read_bilingual(path: Path, suffix: str) -> Iterator[Pair]:
+    try:
+        chunks = _chunks(path, any_encoding=True)
+        yield from map(Pair._make, bilingual.read_pairs(chunks, suffix, _named_languages(path)))
+    except LineError:
+        raise
+    except (DataError, UsageError) as error:
+        prefix = "" if str(path) in str(error) else f"{path}: "
+        raise type(error)(f"{prefix}{error}") from error
 
 
 def scan_table(path: Path, on_error: OnLineError) -> Iterator[Pair | None]:
     """Yield every pair of a table, None for a row that cannot be read."""
+    suffix = _bilingual_suffix(path)
+    if suffix is not None:
+        yield from _read_bilingual(path, suffix)
+        return
     parser = _row_parser(path)
     for block in _blocks(path, _chunks(path), on_error):
         for index, line in enumerate(_decode(path, block, on_error)):
@@ -337,7 +370,7 @@ def scan_table(path: Path, on_error: OnLineError) -> Iterator[Pair | None]:
 
 
 def read_table(path: Path) -> Iterator[Pair]:
-    """Yield every pair of a `.tsv` or `.jsonl` file; raise a `LineError` for the first row that cannot be read."""
+    """Yield every pair of a file of pairs; raise a `LineError` for the first row that cannot be read."""
     return cast(Iterator[Pair], scan_table(path, raise_error))
 
 
@@ -386,7 +419,7 @@ class FilePair:
 
 @dataclass(frozen=True)
 class PairTable:
-    """One file with both sides of each pair: TSV or JSONL."""
+    """One file with both sides of each pair: a table or a bilingual file."""
 
     path: Path
 
@@ -403,14 +436,19 @@ class PairTable:
 
     def counts(self) -> tuple[int, int]:
         """Return the number of rows, once per side."""
-        rows = count_lines(self.path)
+        rows = count_lines(self.path) if _bilingual_suffix(self.path) is None else sum(1 for _ in self)
         return rows, rows
 
     def languages(self) -> Languages:
-        """Return the languages of the name (`train.en-de.tsv`), else of the keys of the first JSON row."""
-        codes = _without_gz(self.path).with_suffix("").suffix[1:].split("-")
-        if len(codes) == 2 and all(map(is_language, codes)):
-            return codes[0], codes[1]
+        """Return the languages of the name (`train.en-de.tsv`), else those in the file."""
+        source, target = _named_languages(self.path)
+        if source:
+            return source, target
+        suffix = _bilingual_suffix(self.path)
+        if suffix is not None:
+            with suppress(DataError):  # reported when the pairs are read
+                return bilingual.find_languages(_chunks(self.path, any_encoding=True), suffix)
+            return None, None
         parser = _row_parser(self.path)
         if isinstance(parser, _JsonParser):
             with suppress(RowError):  # reported when the rows are read

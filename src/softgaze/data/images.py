@@ -1,4 +1,4 @@
-"""Read image files as arrays of RGB bytes: upright, cropped and scaled.
+"""Boxes in images, and reading image files as arrays of RGB bytes: upright, cropped and scaled.
 
 Any file becomes an image or an `ImageError`:
 
@@ -15,9 +15,8 @@ model needs Pillow alone.
 import base64
 import math
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
-from functools import cached_property
 from io import BytesIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
@@ -25,7 +24,6 @@ from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from softgaze.data.boxes import Box
 from softgaze.errors import DataError, ResourceError
 
 if TYPE_CHECKING:
@@ -37,6 +35,65 @@ MAX_PIXELS = 80_000_000  # more than usual cameras have, less than Pillow's own 
 MAX_PAGE_SIDE = 640  # pixels of an image in a page
 FORMATS = ("JPEG", "PNG", "GIF", "WEBP", "BMP", "TIFF", "PPM")
 MEDIA_TYPES = ("image/jpeg", "image/png")
+
+
+# --- boxes: shares of width and height ---
+
+
+class Box(NamedTuple):
+    """A rectangle with edges from 0 to 1, measured from the left and from the top."""
+
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    @classmethod
+    def of_pixels(cls, left: float, top: float, width: float, height: float, size: tuple[float, float]) -> "Box":
+        """Create a box from pixels of an image of `size` (width, height), clipped to the image."""
+        edges = (left / size[0], top / size[1], (left + width) / size[0], (top + height) / size[1])
+        return cls(*(min(max(edge, 0.0), 1.0) for edge in edges))
+
+    def pixels(self, size: tuple[float, float]) -> tuple[float, float, float, float]:
+        """Return left, top, width and height in an image of `size` (width, height), as in COCO files."""
+        width, height = size
+        return self.left * width, self.top * height, (self.right - self.left) * width, (self.bottom - self.top) * height
+
+    @property
+    def area(self) -> float:
+        return max(self.right - self.left, 0.0) * max(self.bottom - self.top, 0.0)
+
+
+def coverage(boxes: Sequence[Box], rows: int, columns: int) -> Array:
+    """Return the exact share of each cell of a grid (rows, columns) that lies in at least one box."""
+    x_edges = _edges([(box.left, box.right) for box in boxes], columns)
+    y_edges = _edges([(box.top, box.bottom) for box in boxes], rows)
+    x, y = (x_edges[1:] + x_edges[:-1]) / 2, (y_edges[1:] + y_edges[:-1]) / 2
+    inside = np.zeros((len(y), len(x)), dtype=bool)
+    for box in boxes:
+        inside |= np.outer((box.top < y) & (y < box.bottom), (box.left < x) & (x < box.right))
+    areas = inside * np.outer(np.diff(y_edges), np.diff(x_edges)) * rows * columns
+    cells = np.zeros((rows, columns))
+    np.add.at(cells, ((y * rows).astype(int)[:, None], (x * columns).astype(int)[None, :]), areas)
+    return cells
+
+
+def _edges(spans: Iterable[tuple[float, float]], cells: int) -> Array:
+    """Return all coordinates along one side where a cell or a box starts or ends."""
+    return np.unique([*(np.arange(cells + 1) / cells), *(edge for span in spans for edge in span)])
+
+
+def pointing(weights: Array, boxes: Sequence[Box]) -> float:
+    """Return how much of an attention map (rows, columns) lies in the boxes; a cell's weight is spread evenly."""
+    return float((weights * coverage(boxes, *weights.shape)).sum())
+
+
+def share(boxes: Sequence[Box]) -> float:
+    """Return the share of the image that the boxes cover: the `pointing` of a uniform attention map."""
+    return float(coverage(boxes, 1, 1)[0, 0])
+
+
+# --- image files ---
 
 
 class ImageError(DataError):
@@ -78,7 +135,6 @@ FULL_IMAGE = Box(0.0, 0.0, 1.0, 1.0)
 
 
 def full_size(image: ImageSize) -> ImageView:
-    """View the whole image unscaled."""
     return ImageView(image, FULL_IMAGE, image)
 
 
@@ -230,10 +286,6 @@ class Photo:
     def to_grid(self, box: Box) -> Box:
         """Map a box of the image to the grid, clipped; a box outside of the crop has no area."""
         return ImageView(self.size, self.crop, self.size).to_view(box)
-
-    @cached_property
-    def data_url(self) -> str:
-        return f"data:{self.media};base64,{base64.b64encode(self.image).decode()}"
 
     def to_dict(self) -> dict[str, Any]:
         image = base64.b64encode(self.image).decode()

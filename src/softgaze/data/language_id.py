@@ -13,7 +13,24 @@ NGRAMS = 2000  # per language: more only memorise rare words
 UNSEEN_COUNT = 0.5
 
 # Languages and scripts written without spaces between words, and the code points of these scripts.
-UNSPACED_LANGUAGES = ("zh", "ja", "th", "lo", "km", "my", "bo")
+UNSPACED_LANGUAGES = (
+    "zh",
+    "ja",
+    "th",
+    "lo",
+    "km",
+    "my",
+    "bo",
+    "zho",
+    "cmn",
+    "yue",
+    "jpn",
+    "tha",
+    "lao",
+    "khm",
+    "mya",
+    "bod",
+)
 UNSPACED_SCRIPTS = ("HAN", "KANA", "THAI", "LAO", "KHMER", "MYANMAR", "TIBETAN")
 UNSPACED_RANGES = (
     (0x0E00, 0x0FFF),  # Thai, Lao, Tibetan
@@ -46,7 +63,6 @@ class LanguageDetector:
 
     @classmethod
     def train(cls, texts: dict[str, Iterable[str]]) -> "LanguageDetector":
-        """Train on some lines of each language."""
         languages, floors = {}, {}
         for language, lines in texts.items():
             counts: Counter[str] = Counter()
@@ -76,5 +92,4 @@ class LanguageDetector:
 
     @classmethod
     def from_json(cls, text: str) -> "LanguageDetector":
-        """Invert `to_json`."""
         return cls(**json.loads(text))

@@ -76,7 +76,6 @@ class Processor(ABC):
         return items
 
     def strip_eos(self, items: Any) -> Any:
-        """Undo `add_eos`."""
         return items
 
     @property
@@ -172,15 +171,13 @@ class FileProcessor(Processor):
             }
         missing = [source for source in keys if source not in encoded]
         for source, values in zip(missing, self.try_read([Path(name) for name in missing], on_error), strict=True):
-            encoded[source] = None if values is None else self._cached(keys[source], FeatureSequence(values))
+            encoded[source] = items = None if values is None else FeatureSequence(values)
+            if items is not None:
+                with self.lock:
+                    self.cache[keys[source]] = items
+                    while len(self.cache) > max(1, CACHE_BYTES // max(1, items.values.nbytes)):
+                        del self.cache[next(iter(self.cache))]
         return [encoded[source] for source in sources]
-
-    def _cached(self, key: Any, items: FeatureSequence) -> FeatureSequence:
-        with self.lock:
-            self.cache[key] = items
-            while len(self.cache) > max(1, CACHE_BYTES // max(1, items.values.nbytes)):
-                del self.cache[next(iter(self.cache))]
-        return items
 
     def occlude(self, items: Sequence[Any], positions: Sequence[int]) -> FeatureSequence:
         """Replace vectors by the mean: a gap would be unlike anything the model was trained on."""
@@ -348,7 +345,6 @@ def image_processor_for(encoder: str, frozen: bool, side: int | None) -> ImagePr
 
 
 def load_processor(path: Path) -> FileProcessor:
-    """Load a processor from the file of a bundle."""
     try:
         record = dict(json.loads(path.read_text(encoding="utf-8")))
         name = record.pop("reader")

@@ -8,13 +8,26 @@ import regex
 
 from softgaze.data.tokenizer import normalise
 
-# A sentence ends at its mark before a space, closing quotes and brackets included; but not at the full stop of a number
-# or of one or two letters that begin with a capital (Mr., U.S.), nor before a small letter. 。！？ need no space.
+# A sentence ends at its mark before a space, closing quotes and brackets included. 。！？ need no space, and neither do
+# the marks of Korean, which are often written without one.
 SENTENCE_END = re.compile(
-    r"""(?: [!?…]+ | (?<!\d) (?<!\b[A-Z]) (?<!\b[A-Z]\w) \.+ ) ["'”’»)\]]* (?=\s)
-        | [。！？｡]+ ["'”’」』）]*""",
+    r"""(?P<mark> [!?…]+ | \.+ ) ["'”’»)\]]* (?=\s)
+        | [。！？｡]+ ["'”’」』）]* (?! ["'”’」』）]* (?:と|って) )
+        | (?<=[가-힣]) [.!?]+ (?=[가-힣])""",
     re.VERBOSE,
 )
+LAST_WORD = re.compile(r"([^\s(\[\"'“‘„«]+)\Z")
+INITIALS = re.compile(r"(?:[^\W\d_]\.)*[^\W\d_]")  # J. R., e.g., z. B., U.S.
+ORDINAL = re.compile(r"\d{1,2}|[ivxIVX]+")  # 3. Mai, 1. Open the file
+# Words before a name or within a sentence, and words before a number; not etc. and usw., which often end a sentence.
+ABBREVIATION = re.compile(
+    """mrs?|ms|mx|dr|prof|st|[js]r|gen|col|lt|sgt|capt|rev|hon|gov|sen|rep|pres|messrs|vs|cf|ca|approx|incl|esp
+    |inc|ltd|corp|co|bros|dept|univ|mt|ft|jan|feb|apr|jun|jul|aug|sept?|oct|nov|dec
+    |bzw|evtl|ggf|inkl|exkl|vgl|sog|bspw|hrn?|fr|dipl|ing|mag|nr|str|tel|zzgl|abzgl
+    |mme|mlle|mgr|env|ej|sra|srta|uds?|dña|pág""",
+    re.VERBOSE | re.IGNORECASE,
+)
+BEFORE_NUMBER = re.compile("nos?|figs?|eqs?|sec|ch|vol|pp?|art|abs|ref|tab|bd|kap|s|n|n[úu]m", re.IGNORECASE)
 # Where to cut a sentence that is itself too long: near its middle at the first of these, else at any space.
 CLAUSE_ENDS = (re.compile(r"[.!?…;:]+(?=\s)|[；：]"), re.compile(r",(?=\s)|[、，،]"))
 SPACE = re.compile(r"(?=\s)")
@@ -31,10 +44,25 @@ def split_text(text: str, tokenizer: Encoder, limit: int) -> list[str]:
 
 def split_sentences(text: str) -> list[str]:
     """Return the sentences of a normalised text."""
-    ends = [match.end() for match in SENTENCE_END.finditer(text)]
-    cuts = [0, *(end for end in ends if not text[end : end + 2].lstrip()[:1].islower()), len(text)]
+    cuts = [0, *(match.end() for match in SENTENCE_END.finditer(text) if is_sentence_end(match)), len(text)]
     parts = (text[start:end].strip() for start, end in pairwise(cuts))
     return [part for part in parts if part]
+
+
+def is_sentence_end(found: re.Match[str]) -> bool:
+    """Return whether a mark ends a sentence: not that of an abbreviation or ordinal, nor one before a small letter."""
+    text, mark = found.string, found["mark"]
+    following = text[found.end() : found.end() + 2].lstrip()[:1]
+    if following.islower():
+        return False
+    before = LAST_WORD.search(text[max(0, found.start() - 40) : found.start()])
+    if mark != "." or before is None:
+        return True
+    word = before[1]
+    is_number = ORDINAL.fullmatch(word) is not None
+    is_short = INITIALS.fullmatch(word) is not None and word.lower() != word.upper() and word not in "IOo"
+    is_reference = following.isdigit() and BEFORE_NUMBER.fullmatch(word) is not None
+    return not (is_number or is_short or is_reference or ABBREVIATION.fullmatch(word))
 
 
 def _split_long(text: str, tokenizer: Encoder, limit: int) -> list[str]:

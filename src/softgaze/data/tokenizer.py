@@ -123,6 +123,11 @@ class Tokenizer(Processor):
     def piece_ids(self) -> dict[str, int]:
         return {piece: token for token, piece in enumerate(self.vocabulary)}
 
+    @cached_property
+    def inside_word(self) -> list[bool]:
+        """Whether each piece continues the word before it."""
+        return [piece[:1].isalnum() or piece.startswith("<0x") for piece in self.vocabulary]
+
 
 # --- tokenizers of imported models ------------------------------------------------------------------------------
 
@@ -218,7 +223,10 @@ class ImportedTokenizer(Tokenizer):
 
     def _frame(self) -> tuple[tuple[int, ...], tuple[int, ...]]:
         if self.frame is None:
-            raise UsageError("this model translates between many languages; name the source and the target language")
+            raise UsageError(
+                "this model translates between many languages; give --source-lang and --target-lang ("
+                "softgaze info lists them; in Python source_lang and target_lang)"
+            )
         return self.frame
 
     def with_languages(self, languages: LanguageTokens, source: str | None, target: str | None) -> Self:

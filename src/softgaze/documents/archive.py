@@ -15,6 +15,7 @@ from softgaze.errors import DataError
 
 MAX_MEMBERS = 10_000
 MAX_TOTAL_BYTES = 512 << 20  # uncompressed
+MAX_TEXT_BYTES = 32 << 20  # of all members with text: their trees take about 20 times as much memory
 MAX_RATIO = 100  # of uncompressed to compressed bytes, for members above a size
 RATIO_FREE_BYTES = 1 << 20
 
@@ -27,12 +28,17 @@ class ArchiveDocument:
     def __init__(self, content: bytes, parse: ParseMember) -> None:
         self.content = content
         self.documents: dict[str, Document] = {}
+        text_bytes = 0
         with open_archive(content) as archive:
             for info in archive.infolist():
                 try:
-                    document = parse(info.filename, read_member(archive, info))
+                    member = read_member(archive, info)
+                    document = parse(info.filename, member)
                 except DataError as error:
                     raise DataError(f"{info.filename}: {error}") from None
+                text_bytes += len(member) if document is not None else 0
+                if text_bytes > MAX_TEXT_BYTES:
+                    raise DataError(f"the archive has more than {MAX_TEXT_BYTES:,} bytes of text")
                 if document is not None and document.segments:
                     self.documents[info.filename] = document
 

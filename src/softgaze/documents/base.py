@@ -9,6 +9,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
+from softgaze.documents.icu import message_parts
 from softgaze.documents.inline import Segment
 from softgaze.errors import DataError
 
@@ -81,8 +82,12 @@ def line_parts(
 ) -> list[Part]:
     """Return a text of several lines as a segment for each line, and the white space between them as markup.
 
-    `raw` is the markup of the whole text, if it is known; it is kept for a text of one line.
+    `raw` is the markup of the whole text, if it is known; it is kept for a text of one line. Of an ICU message, each
+    branch is a segment.
     """
+    message = message_parts(text, escape, is_filled=is_filled)
+    if message is not None:
+        return message
     parts: list[Part] = []
     for piece in re.split(r"(\s*[\r\n]\s*|^\s+|\s+$)", text):
         if not piece:

@@ -1,26 +1,10 @@
 """Which format a file has, by its name and content, and the function that opens it."""
 
 import re
-from collections.abc import Callable
+from importlib import import_module
 from pathlib import PurePath
 from typing import NamedTuple
 
-from softgaze.documents import (
-    android,
-    apple_strings,
-    base,
-    epub,
-    html,
-    json_strings,
-    markdown,
-    odf,
-    office,
-    po,
-    properties,
-    subtitles,
-    tmx,
-    xliff,
-)
 from softgaze.documents.base import Document, DocumentOptions
 from softgaze.errors import DataError, pick
 
@@ -29,27 +13,33 @@ class FormatEntry(NamedTuple):
     """A format of documents."""
 
     suffixes: tuple[str, ...]
-    parse: Callable[[bytes, DocumentOptions], Document]
+    module: str  # imported when a document of this format is opened
+    function: str = "parse"
+
+    def parse(self, content: bytes, options: DocumentOptions) -> Document:
+        parse = getattr(import_module(f"softgaze.documents.{self.module}"), self.function)
+        document: Document = parse(content, options)
+        return document
 
 
 FORMATS = {
-    "txt": FormatEntry((".txt",), base.parse_text),
-    "md": FormatEntry((".md", ".markdown"), markdown.parse),
-    "html": FormatEntry((".html", ".htm", ".xhtml"), html.parse),
-    "docx": FormatEntry((".docx", ".docm"), office.parse_docx),
-    "pptx": FormatEntry((".pptx", ".pptm"), office.parse_pptx),
-    "odt": FormatEntry((".odt",), odf.parse),
-    "odp": FormatEntry((".odp",), odf.parse),
-    "epub": FormatEntry((".epub",), epub.parse),
-    "srt": FormatEntry((".srt",), subtitles.parse_srt),
-    "vtt": FormatEntry((".vtt",), subtitles.parse_vtt),
-    "po": FormatEntry((".po", ".pot"), po.parse),
-    "xliff": FormatEntry((".xlf", ".xliff"), xliff.parse),
-    "tmx": FormatEntry((".tmx",), tmx.parse),
-    "json": FormatEntry((".json", ".arb"), json_strings.parse),
-    "properties": FormatEntry((".properties",), properties.parse),
-    "android": FormatEntry((".xml",), android.parse),
-    "strings": FormatEntry((".strings",), apple_strings.parse),
+    "txt": FormatEntry((".txt",), "base", "parse_text"),
+    "md": FormatEntry((".md", ".markdown"), "markdown"),
+    "html": FormatEntry((".html", ".htm", ".xhtml"), "html"),
+    "docx": FormatEntry((".docx", ".docm"), "office", "parse_docx"),
+    "pptx": FormatEntry((".pptx", ".pptm"), "office", "parse_pptx"),
+    "odt": FormatEntry((".odt",), "odf"),
+    "odp": FormatEntry((".odp",), "odf"),
+    "epub": FormatEntry((".epub",), "epub"),
+    "srt": FormatEntry((".srt",), "subtitles", "parse_srt"),
+    "vtt": FormatEntry((".vtt",), "subtitles", "parse_vtt"),
+    "po": FormatEntry((".po", ".pot"), "po"),
+    "xliff": FormatEntry((".xlf", ".xliff"), "xliff"),
+    "tmx": FormatEntry((".tmx",), "tmx"),
+    "json": FormatEntry((".json", ".arb"), "json_strings"),
+    "properties": FormatEntry((".properties",), "properties"),
+    "android": FormatEntry((".xml",), "android"),
+    "strings": FormatEntry((".strings",), "apple_strings"),
 }
 SUFFIXES = {suffix: name for name, entry in FORMATS.items() for suffix in entry.suffixes}
 XML_ROOTS = {b"xliff": "xliff", b"tmx": "tmx", b"resources": "android", b"html": "html"}

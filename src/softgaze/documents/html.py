@@ -6,6 +6,7 @@ Block tags split the text into segments. Inline tags belong to the segment. HTML
 import html
 from html.parser import HTMLParser
 from itertools import pairwise
+from typing import NamedTuple
 
 from softgaze.documents.base import DocumentOptions, TextDocument, decode
 from softgaze.documents.inline import ATOM, BARRIER, CLOSE, OPEN, TEXT, Item, Segment, split_items
@@ -24,11 +25,32 @@ OPAQUE_TAGS = tag_set("code kbd math noscript samp script style svg template tex
 INVISIBLE_TAGS = tag_set("script style template")
 
 
+class TagRules(NamedTuple):
+    """Which tags end a segment and which elements are not translated."""
+
+    is_xml: bool = False  # every tag is inline unless it splits
+    splitting: frozenset[str] = frozenset()
+    ignored: frozenset[str] = frozenset()
+
+    def is_inline(self, tag: str) -> bool:
+        return tag not in self.splitting and (self.is_xml or tag in INLINE_TAGS)
+
+    def is_void(self, tag: str) -> bool:
+        return not self.is_xml and tag in VOID_TAGS
+
+    def is_opaque(self, tag: str) -> bool:
+        return tag in self.ignored or (not self.is_xml and tag in OPAQUE_TAGS)
+
+
+HTML_RULES = TagRules()
+
+
 class HtmlTokenizer(HTMLParser):
     """Split HTML into items; the content of opaque elements is part of one item. The items tile the document."""
 
-    def __init__(self, document: str) -> None:
+    def __init__(self, document: str, rules: TagRules = HTML_RULES) -> None:
         super().__init__(convert_charrefs=True)
+        self.rules = rules
         self.line_starts = [0, *(index + 1 for index, character in enumerate(document) if character == "\n")]
         self.found: list[tuple[int, Item]] = []  # with their offsets in the document
         self.opaque: list[str] = []  # open opaque elements
@@ -53,23 +75,23 @@ class HtmlTokenizer(HTMLParser):
             self.found.append((self.position(), Item(kind, "", text, key)))
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if self.opaque or tag in OPAQUE_TAGS or ("translate", "no") in attrs:
+        if self.opaque or self.rules.is_opaque(tag) or ("translate", "no") in attrs:
             self.opaque_start = self.opaque_start if self.opaque else self.position()
-            if tag not in VOID_TAGS:
+            if not self.rules.is_void(tag):
                 self.opaque.append(tag)
             elif not self.opaque:
                 self.add(ATOM)
         else:
-            kind = BARRIER if tag not in INLINE_TAGS else ATOM if tag in VOID_TAGS else OPEN
+            kind = BARRIER if not self.rules.is_inline(tag) else ATOM if self.rules.is_void(tag) else OPEN
             self.add(kind, key=tag)
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.add(ATOM if tag in INLINE_TAGS else BARRIER)
+        self.add(ATOM if self.rules.is_inline(tag) else BARRIER)
 
     def handle_endtag(self, tag: str) -> None:
         """Handle a closing tag; within an opaque element, one that closes nothing is kept."""
         if not self.opaque:
-            self.add(CLOSE if tag in INLINE_TAGS else BARRIER, key=tag)
+            self.add(CLOSE if self.rules.is_inline(tag) else BARRIER, key=tag)
             return
         if tag in self.opaque:
             del self.opaque[len(self.opaque) - 1 - self.opaque[::-1].index(tag) :]
@@ -97,9 +119,9 @@ class HtmlTokenizer(HTMLParser):
         self.add(BARRIER)
 
 
-def split_html(document: str) -> list[str | Segment]:
+def split_html(document: str, rules: TagRules = HTML_RULES) -> list[str | Segment]:
     """Return markup and segments of HTML, which may be incomplete."""
-    return split_items(HtmlTokenizer(document).items, escape)
+    return split_items(HtmlTokenizer(document, rules).items, escape)
 
 
 def escape(text: str) -> str:

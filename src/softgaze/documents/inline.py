@@ -5,14 +5,13 @@ keeps the markup before and after its words, so the same code serves every forma
 """
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
-
-from softgaze.alignment import combined_alignment
 
 if TYPE_CHECKING:
     from softgaze.alignment import StatisticalAligner
     from softgaze.explain import Attention
+    from softgaze.term_placement import PlacedTerm
 
 Span = tuple[int, int]
 
@@ -89,6 +88,16 @@ def split_items(items: Sequence[Item], escape: Callable[[str], str]) -> list[str
     return parts
 
 
+def lone_ranges_as_atoms(items: Sequence[Item]) -> list[Item]:
+    """Return the items with every opening or closing item whose other end is not among them as an atom."""
+    ends = {kind: {item.key for item in items if item.kind == kind} for kind in (OPEN, CLOSE)}
+    other = {OPEN: CLOSE, CLOSE: OPEN}
+    return [
+        item._replace(kind=ATOM) if item.kind in other and item.key not in ends[other[item.kind]] else item
+        for item in items
+    ]
+
+
 def match_tags(items: Sequence[Item]) -> set[int]:
     """Return the indices of tags that form elements without a barrier in them."""
     matched: set[int] = set()
@@ -144,6 +153,8 @@ class AlignedSegment:
 
         Without words, if there is no attention or a poor model's words are not in the texts.
         """
+        from softgaze.alignment import combined_alignment
+
         if attention is not None:
             source_spans = find_words(source, attention.recording.source.words)
             target_spans = find_words(target, attention.recording.target.words)
@@ -152,13 +163,34 @@ class AlignedSegment:
                 return cls(source, target, source_spans, target_spans, alignment.links)
         return cls(source, target, [], [], frozenset())
 
+    def with_terms(self, terms: "Sequence[PlacedTerm]") -> "AlignedSegment":
+        """Link the words of each term of the glossary to those of its translation, and to no others."""
+        links, position = set(self.links), 0
+        searched: dict[str, int] = {}  # how far the target was searched for each text
+        for term in terms:
+            start = self.source.find(term.source, position)
+            at = self.target.find(term.target, searched.get(term.target, 0))
+            if start < 0 or at < 0:
+                continue
+            position, searched[term.target] = start + len(term.source), at + len(term.target)
+            one, other = (
+                {word for word, (low, high) in enumerate(spans) if low < end and high > first}
+                for spans, first, end in (
+                    (self.source_spans, start, position),
+                    (self.target_spans, at, at + len(term.target)),
+                )
+            )
+            links = {link for link in links if link[0] not in one and link[1] not in other}
+            links |= {(source, target) for source in one for target in other}
+        return replace(self, links=frozenset(links))
+
     def aligned(self, words: Sequence[int]) -> list[int]:
         """Return the target words aligned to source words."""
         return sorted({target for source, target in self.links if source in words})
 
     def is_attached(self, element: InlineElement) -> bool:
         """Return whether an element follows the text before it without a space."""
-        return not self.source[: element.start][-1:].isspace()
+        return element.start > 0 and not self.source[element.start - 1].isspace()
 
     def longest_run(self, words: Sequence[int], free: set[int]) -> range:
         """Return the longest run of target words; unaligned free words between them count as part of it."""
@@ -241,49 +273,50 @@ def insert_tags(text: str, tags: Iterator[tuple[int, str]], escape: Callable[[st
 
 
 def position_tags(
-    elements: Sequence[InlineElement], pair: AlignedSegment, low: int, high: int
+    elements: Sequence[InlineElement], pair: AlignedSegment, low: int, high: int, *, is_spaced: bool = True
 ) -> Iterator[tuple[int, str]]:
-    """Yield the character offset and HTML of each tag in order, all from `low` to `high`."""
+    """Yield the character offset and markup of each tag in order, all from `low` to `high`.
+
+    `is_spaced`: add the spaces that elements without words need; their parent has them if it has no words itself.
+    """
     for element in sorted(elements, key=lambda element: (element.first, element.last, element.start)):
         start, end = element_span(element, pair, low, high)
-        leading, trailing = missing_spaces(element, pair, start) if element.start == element.end else ("", "")
+        is_empty = element.start == element.end
+        leading, trailing = missing_spaces(element, pair, start) if is_empty and is_spaced else ("", "")
         yield start, leading + element.before
-        yield from position_tags(element.children, pair, start, end)
+        yield from position_tags(element.children, pair, start, end, is_spaced=not is_empty)
         yield end, element.after + trailing
         low = end
 
 
 def element_span(element: InlineElement, pair: AlignedSegment, low: int, high: int) -> Span:
     """Return the characters of an element in the translation; punctuation outside of it stays outside."""
-    spans = pair.target_spans
+    spans, target = pair.target_spans, pair.target
     if element.first == element.last:
         attached = element.first and pair.is_attached(element)
-        if attached or element.first == len(spans) > 0:
+        if element.first == len(spans) and not pair.source[element.end :]:  # after trailing white space
+            offset = len(pair.target)
+        elif attached or element.first == len(spans) > 0:
             offset = spans[element.first - 1][1]
         else:
             offset = spans[element.first][0] if element.first < len(spans) else len(pair.target)
         return (min(high, max(low, offset)),) * 2
     (start, first_end), (last_start, end) = spans[element.first], spans[element.last - 1]
-    if is_punctuation(pair.source[: element.start][-1:]):
-        start += leading_punctuation(pair.target[start:first_end])
-    if is_punctuation(pair.source[element.end : element.end + 1]):
-        end -= leading_punctuation(pair.target[last_start:end][::-1])
+    start += min(leading_punctuation(pair.source[: element.start][::-1]), leading_punctuation(target[start:first_end]))
+    end -= min(leading_punctuation(pair.source[element.end :]), leading_punctuation(target[last_start:end][::-1]))
     start = min(high, max(low, start))
     return start, min(high, max(start, end))
 
 
-def is_punctuation(character: str) -> bool:
-    return bool(character) and not character.isspace() and not character.isalnum()
-
-
-def leading_punctuation(word: str) -> int:
-    """Return the number of characters before the first letter or digit of a word; 0 if it has none."""
-    return next((index for index, character in enumerate(word) if character.isalnum()), 0)
+def leading_punctuation(text: str) -> int:
+    """Return the number of characters before the first letter, digit or space of a text."""
+    return next((index for index, each in enumerate(text) if each.isalnum() or each.isspace()), len(text))
 
 
 def missing_spaces(element: InlineElement, pair: AlignedSegment, offset: int) -> tuple[str, str]:
-    """Return the spaces that an element without words has around it in the source but not at its new offset."""
-    source, target = pair.source, pair.target
-    leading = source[: element.start][-1:].isspace() and offset > 0 and not target[offset - 1].isspace()
-    trailing = source[element.start : element.start + 1].isspace() and not target[offset : offset + 1].isspace()
-    return " " * leading, " " * (trailing and offset < len(target))
+    """Return the spaces around an element without words: those of the source, and those that keep it from a word."""
+    before, after = pair.source[: element.start][-1:], pair.source[element.start : element.start + 1]
+    left, right = pair.target[:offset][-1:], pair.target[offset : offset + 1]
+    leading = (before.isspace() and left and not left.isspace()) or (not before and left.isalnum())
+    trailing = (after.isspace() and right and not right.isspace()) or (not after.isalnum() and right.isalnum())
+    return " " * bool(leading), " " * bool(trailing)

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from softgaze.documents.archive import ArchiveDocument
 from softgaze.documents.base import Document, DocumentOptions
-from softgaze.documents.inline import ATOM, BARRIER, CLOSE, OPEN, TEXT, Item, Segment, split_items
+from softgaze.documents.inline import ATOM, BARRIER, CLOSE, OPEN, TEXT, Item, Segment, lone_ranges_as_atoms, split_items
 from softgaze.documents.xml_tree import CHARACTERS, MARKUP, XmlDocument, XmlNode, escape, parse_xml
 
 DOCX_TEXT = re.compile(r"word/(document|header\d*|footer\d*|footnotes|endnotes)\.xml")
@@ -59,6 +59,9 @@ RANGES = {  # opening element: its closing element; both have the same w:id
     "w:moveToRangeStart": "w:moveToRangeEnd",
 }
 RANGE_ENDS = {end: start for start, end in RANGES.items()}
+TEXT_FIELD = re.compile(
+    r"<(?:\w+:)?instrText[^>]*>\s*(?:HYPERLINK|TOC|INDEX|IF|QUOTE)\b"
+)  # fields whose result is text
 FIELD_KINDS = {"begin": OPEN, "end": CLOSE}  # "separate", before the result, is joined to the opening item
 
 
@@ -148,7 +151,8 @@ class ParagraphReader:
 
     def parts(self) -> list[str | Segment]:
         """Return the markup and the segments of the paragraph."""
-        parts = split_items([*join_formats(join_fields([*self.items(self.paragraph.children)]))], escape)
+        items = join_formats(join_fields([*self.items(self.paragraph.children)]))
+        parts = split_items(lone_ranges_as_atoms([*items]), escape)
         for part in parts:
             if isinstance(part, Segment):
                 part.finish = self.finish
@@ -158,21 +162,29 @@ class ParagraphReader:
 def join_fields(items: Sequence[Item]) -> list[Item]:
     """Join the start of a field, its instruction and the mark before its result to one opening item.
 
-    The order of these must not change. A field without a result is an atom; one that ends in another paragraph has
-    barriers instead.
+    The order of these must not change. A field without a result is an atom, and so is one whose result Word computes,
+    such as a page number. One that begins or ends in another paragraph has barriers instead.
     """
     joined: list[Item] = []
-    index = 0
+    index = opened = 0
     while index < len(items):
         item = items[index]
         index += 1
         if item.key == "field begin":
-            end = next((at for at in range(index, len(items)) if items[at].key.startswith("field ")), len(items))
-            found = items[index - 1 : end + 1]
-            index = end + 1
-            kind = {"field separate": OPEN, "field end": ATOM}.get(found[-1].key, BARRIER)
+            ends = [at for at in range(index, len(items)) if items[at].key.startswith("field ")]
+            found = items[index - 1 : ends[0] + 1 if ends else len(items)]
+            if found[-1].key == "field separate" and not TEXT_FIELD.search("".join(part.raw for part in found)):
+                found = items[index - 1 : ends[1] + 1] if ends[1:] else found
+            index += len(found) - 1
+            is_open = found[-1].key == "field separate" and any(items[at].key == "field end" for at in ends)
+            opened += is_open
+            kind = OPEN if is_open else ATOM if found[-1].key == "field end" else BARRIER
             item = join_items(kind, "field end", found)
-        joined.append(item._replace(kind=BARRIER) if item.key == "field separate" else item)
+        elif item.key == "field separate" or (item.key == "field end" and not opened):
+            item = item._replace(kind=BARRIER)
+        elif item.key == "field end":
+            opened -= 1
+        joined.append(item)
     return joined
 
 

@@ -1,8 +1,8 @@
-"""Placeholders in text: found, masked before a translation and restored after it, each exactly once.
+"""Placeholders in text: found, taken out or masked before a translation and restored after it, each exactly once.
 
-A placeholder is a format directive, a variable, a tag, an address or code that a translation must not change. The mask
-is a number that is not in the text, which models copy more often than anything else. If a translation lost a mask, the
-text is translated without its placeholders, and alignment decides where they go (`softgaze.documents.translate`).
+A placeholder is a format directive, a variable, a tag, an address, a number with a unit or code that a translation must
+not change. A mask is a number that is not in the text, which models copy more often than anything else.
+`softgaze.documents.translate` decides which of both a text needs.
 """
 
 import re
@@ -16,6 +16,11 @@ from softgaze.errors import UsageError
 
 Span = tuple[int, int]
 
+# Symbols of units that no language translates; words such as "in" and "a" are not among them.
+UNITS = (
+    r"[kMGT]?(?:Hz|eV|Wh|bps|bit/s|B/s)|[kKMGTP]i?B|[kcmµμn]?m[²³]?|km/h|m/s|kph|mph|[kmµμ]?g|[mcdµμ]?[lL]|[mµμn]?s|kW|MW|GW"
+    r"|[kmMhH]?Pa|[kM]?Ω|[mk]?V|mAh?|kJ|kcal|°[CF]?|px|dpi|ppi|fps|dB|rpm|%(?![(%@$*#]|[-+.]\d)|‰|kN|Nm|ha"
+)
 PATTERNS = (
     r"(?:https?|ftp|file)://[^\s<>\"'`{}|\\^]*[^\s<>\"'`{}|\\^.,;:!?()\[\]]",  # addresses
     r"\bwww\.[\w-]+\.[^\s<>\"'`{}|\\^]*[\w/]",
@@ -27,6 +32,7 @@ PATTERNS = (
     r"\[X\d+X\]",  # Weblate
     r"<[A-Za-z/!?][^<>\n]*>",  # tags
     r"(?<![\w\\])\$\w+\$?",
+    rf"(?<![\w.,])[-+±]?\d+(?:[.,]\d+)*[ \u00a0\u202f]?(?:{UNITS})(?![\w°²³/-])",  # 5 km, 3.5 GB, 20 °C
 )
 VARIABLE = re.compile(
     r"[\w.\-\[\]:!@#$<>=^,%+'*?/&|]*|\s*\w+\s*,.*", re.DOTALL

@@ -1,7 +1,8 @@
 """Translation memories (TMX): units without the target language are filled."""
 
+from softgaze.data.bilingual import same_language
 from softgaze.documents.base import DocumentOptions
-from softgaze.documents.inline import CLOSE, OPEN, Segment, split_items
+from softgaze.documents.inline import CLOSE, OPEN, Segment, lone_ranges_as_atoms, split_items
 from softgaze.documents.xml_tree import XmlDocument, XmlNode, escape, mixed_items, parse_xml
 from softgaze.errors import DataError
 
@@ -43,7 +44,7 @@ def fill_unit(unit: XmlNode, document: XmlDocument, options: DocumentOptions) ->
         target.children.append(holder)
     elif holder.text.strip() and not options.overwrite:
         return
-    parts = split_items([*mixed_items(segment.children, INLINE, pair_key=range_kind)], escape)
+    parts = split_items(lone_ranges_as_atoms([*mixed_items(segment.children, INLINE, pair_key=range_kind)]), escape)
     for part in parts:
         if isinstance(part, Segment):
             part.is_filled = True
@@ -51,6 +52,4 @@ def fill_unit(unit: XmlNode, document: XmlDocument, options: DocumentOptions) ->
 
 
 def matches(variant: XmlNode, language: str) -> bool:
-    """Return whether a variant is in a language, whichever its region."""
-    code = variant.attributes.get("xml:lang", variant.attributes.get("lang", "")).lower().replace("_", "-")
-    return bool(language) and code.split("-")[0] == language.lower().split("-")[0]
+    return same_language(variant.attributes.get("xml:lang", variant.attributes.get("lang", "")), language)

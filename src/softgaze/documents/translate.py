@@ -1,8 +1,8 @@
 """Translate the segments of a document: placeholders and inline elements come back once each, at the aligned words.
 
-A placeholder is masked by a number. If a translation lost one, its text is translated again without placeholders, which
-are inserted by alignment; if even that damages one, the source text is kept. A model without attention translates the
-text between any two elements.
+A model with attention translates a text without its placeholders, which are inserted by alignment; benchmarks/placement
+compares this with masks. A model without attention translates a text with numbers as masks; if a mask is lost, the text
+between any two placeholders. If even that damages a placeholder, the source text is kept.
 """
 
 from collections import Counter, deque
@@ -23,7 +23,8 @@ from softgaze.documents.placeholders import (
 )
 from softgaze.errors import SoftgazeError
 from softgaze.search.options import SearchOptions
-from softgaze.translator import WINDOW, Progress, Translation, Translator
+from softgaze.translation import Translation
+from softgaze.translator import WINDOW, Progress, Translator
 
 MAX_ALIGNED_CHARACTERS = 2000  # of a segment: attention of longer text costs too much memory
 
@@ -76,13 +77,27 @@ class SegmentTranslator:
         """Return the markup of each segment's translation, then that of its alternatives."""
         views = [self.view(segment) for segment in segments]
         pending = [index for index, view in enumerate(views) if is_translatable(view.marked.text, view.spans)]
-        targets = self.decode([mask_segment(views[index].marked, views[index].spans).segment for index in pending])
-        results = {index: self.restore(views[index], own) for index, own in zip(pending, targets, strict=True)}
-        damaged = [index for index in pending if not results[index]]
+        targets = self.decode([self.prepared(views[index]) for index in pending])
+        results = {index: self.finished(views[index], own) for index, own in zip(pending, targets, strict=True)}
+        damaged = [index for index in pending if not results[index] and not self.aligns(views[index])]
         bare = [placeholders_as_elements(views[index].marked, views[index].spans) for index in damaged]
         for index, own in zip(damaged, self.decode(bare), strict=True):
             results[index] = [*self.insert(views[index], own)]
         return [finish(segment, results.get(index, [])) for index, segment in enumerate(segments)]
+
+    def aligns(self, view: "SegmentView") -> bool:
+        """Return whether the placeholders of a text are inserted by alignment instead of masked."""
+        return self.translator.has_attention and len(view.source) <= MAX_ALIGNED_CHARACTERS
+
+    def prepared(self, view: "SegmentView") -> Segment:
+        """Return a segment as it is translated: without its placeholders, or with masks."""
+        if self.aligns(view):
+            return placeholders_as_elements(view.marked, view.spans)
+        return mask_segment(view.marked, view.spans).segment
+
+    def finished(self, view: "SegmentView", targets: Sequence[Target]) -> list[Rendered]:
+        """Return the hypotheses of a prepared segment with their placeholders; none if the best one lost one."""
+        return [*self.insert(view, targets)] if self.aligns(view) else self.restore(view, targets)
 
     def translate_lines(
         self, lines: Iterable[str], *, window: int = WINDOW, ahead: bool = False
@@ -90,14 +105,14 @@ class SegmentTranslator:
         """Translate a stream of lines as `Translator.translate_lines` does, and keep the placeholders in them."""
         waiting: deque[SegmentView] = deque()
 
-        def masked_lines() -> Iterator[str]:
+        def prepared_lines() -> Iterator[str]:
             for line in lines:
                 view = self.view(Segment(line, line))
                 waiting.append(view)
-                yield mask_segment(view.marked, view.spans).segment.text
+                yield self.prepared(view).text if view.expected else line
 
         results = self.translator.translate_lines(
-            masked_lines(), self.options, window=window, progress=self.progress, ahead=ahead
+            prepared_lines(), self.options, window=window, progress=self.progress, ahead=ahead
         )
         done: list[tuple[SegmentView, Translation]] = []
         try:
@@ -112,27 +127,25 @@ class SegmentTranslator:
         yield from self.protected(done)
 
     def protected(self, done: Sequence[tuple["SegmentView", Translation]]) -> Iterator[Translation]:
-        """Yield translations of masked lines with their placeholders; those with a damaged one are translated again."""
-        kept = [self.unmask(view, result) for view, result in done]
-        damaged = [view for (view, _), found in zip(done, kept, strict=True) if found is None]
-        again = iter(replace(self, progress=None).translate([Segment(view.source, view.source) for view in damaged]))
-        for (view, result), found in zip(done, kept, strict=True):
-            if found is not None:
-                yield found
+        """Yield translations of prepared lines with their placeholders; damaged ones are translated again."""
+        kept = [(view, result) for view, result in done if view.expected]
+        prepared = [self.prepared(view) for view, _ in kept]
+        hypotheses = [[[result, *result.alternatives]] for _, result in kept]
+        targets = self.align(prepared, [[segment.text] for segment in prepared], hypotheses)
+        texts = [
+            [each.text for each in self.finished(view, own)] if is_translatable(view.marked.text, view.spans) else []
+            for (view, _), own in zip(kept, targets, strict=True)
+        ]
+        damaged = [Segment(view.source, view.source) for (view, _), own in zip(kept, texts, strict=True) if not own]
+        again = iter(replace(self, progress=None).translate(damaged))
+        rest = iter(texts)
+        for view, result in done:
+            if not view.expected:
+                yield result
                 continue
-            best, *others = (replace(result, source=view.source, text=text, alternatives=()) for text in next(again))
+            own = next(rest) or next(again)
+            best, *others = (replace(result, source=view.source, text=text, alternatives=()) for text in own)
             yield replace(best, alternatives=tuple(others))
-
-    def unmask(self, view: "SegmentView", result: Translation) -> Translation | None:
-        """Return a translated line with its placeholders, or None if one is damaged; its tags need an alignment."""
-        if not view.expected:
-            return result
-        targets = [Target((each.text,)) for each in (result, *result.alternatives)]
-        texts = [] if view.marked.elements else [each.text for each in self.restore(view, targets)]
-        if not texts:
-            return None
-        best, *others = (replace(result, source=view.source, text=text, alternatives=()) for text in texts)
-        return replace(best, alternatives=tuple(others))
 
     def view(self, segment: Segment) -> "SegmentView":
         """Return a segment with its placeholders; tags in a plain text become inline elements."""
@@ -160,9 +173,12 @@ class SegmentTranslator:
         """Yield the hypotheses in which every placeholder could be inserted."""
         for target in targets:
             for padding in ("", " "):  # with spaces around it, a placeholder does not join its neighbours
-                text = target.render(placeholders_as_elements(view.plain, view.spans, padding))
-                if self.is_intact(view, text):
-                    yield Rendered(text, target.render(placeholders_as_elements(view.marked, view.spans, padding)))
+                plain, marked = (
+                    trimmed(view.source, target.render(placeholders_as_elements(each, view.spans, padding)))
+                    for each in (view.plain, view.marked)
+                )
+                if self.is_intact(view, plain):
+                    yield Rendered(plain, marked)
                     break
 
     def is_intact(self, view: "SegmentView", text: str) -> bool:
@@ -173,7 +189,8 @@ class SegmentTranslator:
         """Translate segments in one batch; return the hypotheses of each, best first."""
         pieces = [self.cut(segment) for segment in segments]
         lines = [piece for own in pieces for piece in own if is_translatable(piece)]
-        translated = self.translator.translate_lines(lines, self.options, progress=self.progress, ahead=True)
+        options = replace(self.options, split_sentences=True)  # a segment is a paragraph; models learn sentences
+        translated = self.translator.translate_lines(lines, options, progress=self.progress, ahead=True)
         found: list[list[list[Translation]]] = []  # of each piece of each segment: the hypotheses
         for own in pieces:
             best = islice(translated, sum(map(is_translatable, own)))
@@ -202,8 +219,12 @@ class SegmentTranslator:
         targets: list[list[Target]] = []
         for aligned, segment, own, ranked in zip(is_aligned, segments, pieces, found, strict=True):
             if aligned:
-                texts = [restore_whitespace(segment.text, each.text) for ranks in ranked for each in ranks]
-                pairs = [AlignedSegment.of(segment.text, text, next(attentions), statistics) for text in texts]
+                hypotheses = [each for ranks in ranked for each in ranks]
+                texts = [restore_whitespace(segment.text, each.text) for each in hypotheses]
+                pairs = [
+                    AlignedSegment.of(segment.text, text, next(attentions), statistics).with_terms(each.terms)
+                    for text, each in zip(texts, hypotheses, strict=True)
+                ]
                 targets.append(
                     [Target((text,), pair) for text, pair in zip(texts, pairs, strict=True)]
                     or [Target((segment.text,))]
@@ -250,6 +271,12 @@ def flatten(segment: Segment) -> Iterator[tuple[bool, str]]:
             yield True, segment.text[start:end]
 
     yield from inside(segment.elements, 0, len(segment.text))
+
+
+def trimmed(source: str, text: str) -> str:
+    """Remove white space at the ends of a text where its source has none: it was next to a placeholder."""
+    text = text if source[:1].isspace() else text.lstrip()
+    return text if source[-1:].isspace() else text.rstrip()
 
 
 def without_markup(segment: Segment) -> Segment:

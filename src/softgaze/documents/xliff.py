@@ -1,12 +1,12 @@
 """XLIFF 1.2 and 2.x: units without a finished translation are filled and marked for review."""
 
+from softgaze.data.bilingual import UNTRANSLATED_STATES
 from softgaze.documents.base import DocumentOptions
-from softgaze.documents.inline import CLOSE, OPEN, Segment, split_items
+from softgaze.documents.inline import CLOSE, OPEN, Segment, lone_ranges_as_atoms, split_items
 from softgaze.documents.xml_tree import XmlDocument, XmlNode, escape, mixed_items, parse_xml
 from softgaze.errors import DataError
 
 INLINE = frozenset({"g", "mrk", "pc"})
-UNTRANSLATED_STATES = frozenset({"", "new", "needs-translation", "initial"})
 RANGES = {"bpt": OPEN, "bx": OPEN, "sc": OPEN, "sm": OPEN, "ept": CLOSE, "ex": CLOSE, "ec": CLOSE, "em": CLOSE}
 
 
@@ -50,7 +50,7 @@ def fill_unit(unit: XmlNode, document: XmlDocument, overwrite: bool) -> None:
         at = unit.children.index(source)
         blank = [node for node in unit.children[at - 1 : at] if at and not node.raw.strip()]
         unit.children[at + 1 : at + 1] = [*blank, target]
-    parts = split_items([*mixed_items(source.children, INLINE, pair_key=range_kind)], escape)
+    parts = split_items(lone_ranges_as_atoms([*mixed_items(source.children, INLINE, pair_key=range_kind)]), escape)
     for part in parts:
         if isinstance(part, Segment):
             part.is_filled = True

@@ -214,7 +214,7 @@ def mixed_items(
 ) -> Iterator[Item]:
     """Yield the items of mixed content: `inline` elements contain text, `barriers` end a segment, others are atoms.
 
-    `pair_key` returns (kind, key) of an empty element that opens or closes a range.
+    `pair_key` returns (kind, key) of an empty element that opens or closes a range, or (TEXT, the text it stands for).
     """
     for index, node in enumerate(nodes):
         if node.name == CHARACTERS:
@@ -227,4 +227,4 @@ def mixed_items(
             yield Item(BARRIER, node.raw)
         else:
             kind, key = pair_key(node) or (ATOM, "")
-            yield Item(kind, node.raw, key=key)
+            yield Item(kind, node.raw, key if kind == TEXT else "", key)

@@ -17,9 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from softgaze.data.boxes import Box, share
 from softgaze.data.corpus import write_lines
-from softgaze.data.images import write_image
+from softgaze.data.images import Box, share, write_image
 from softgaze.errors import DataError
 
 SPLITS = {"train": 10_000, "dev": 500, "test": 500}

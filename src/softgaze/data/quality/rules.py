@@ -274,7 +274,6 @@ def hash_pairs(sources: Iterable[str], targets: Iterable[str]) -> tuple[Array, A
 
 
 def contains(sorted_values: Array, values: Array) -> Array:
-    """Return which `values` are in `sorted_values`."""
     if not len(sorted_values):
         return np.zeros(len(values), bool)
     index = np.minimum(np.searchsorted(sorted_values, values), len(sorted_values) - 1)
