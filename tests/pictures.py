@@ -11,9 +11,8 @@ import torch
 
 from bundles import lines, tokenizer
 from softgaze.bundle import Description, Tokenizers, save_bundle
-from softgaze.data.boxes import Box, coverage
 from softgaze.data.corpora.scenes import draw, load
-from softgaze.data.images import FULL_IMAGE, ImageSize, Photo, encode_image, write_image
+from softgaze.data.images import FULL_IMAGE, Box, ImageSize, Photo, coverage, encode_image, write_image
 from softgaze.data.language_id import LanguageDetector
 from softgaze.data.processors import FeatureProcessor, ImageProcessor
 from softgaze.explain import Attention

@@ -7,11 +7,10 @@ from hypothesis import strategies as st
 
 from bundles import copier, lines, tiny_bundle
 from pictures import scene_attention, uniform_inside
-from softgaze.data.boxes import Box
 from softgaze.data.captions import LabelledBox
 from softgaze.data.corpora import scenes
 from softgaze.data.corpora.scenes import chance, draw
-from softgaze.data.images import ImageSize, Photo
+from softgaze.data.images import Box, ImageSize, Photo
 from softgaze.evaluation import attention_metrics
 from softgaze.evaluation.attention_metrics import (
     AttentionMetrics,

@@ -20,9 +20,8 @@ from softgaze.evaluation.by_length import (
     make_buckets,
     source_lengths,
 )
-from softgaze.evaluation.ngram_stats import count_ngrams
-from softgaze.evaluation.significance import MIN_SENTENCES, Estimate
-from softgaze.explain.render.svg_primitives import SERIES
+from softgaze.evaluation.significance import MIN_SENTENCES, Estimate, count_ngrams
+from softgaze.explain.render.svg import SERIES
 from softgaze.metrics import score
 
 SVG = "{http://www.w3.org/2000/svg}"

@@ -17,7 +17,8 @@ from softgaze.evaluation.export_parity import (
     measure_parity,
 )
 from softgaze.special_tokens import EOS
-from softgaze.translator import Translation, load
+from softgaze.translation import Translation
+from softgaze.translator import load
 
 PAIRS = [(line, line) for line in lines("en", 40)]
 SOURCES = len({source for source, _ in PAIRS})  # one line stands there twice, and is written once

@@ -9,7 +9,7 @@ from sacrebleu.metrics.bleu import BLEU
 from sacrebleu.metrics.chrf import CHRF
 
 from evaluation.systems import noisy, sentences
-from softgaze.evaluation.ngram_stats import bleu, chrf, count_ngrams
+from softgaze.evaluation.significance import bleu, chrf, count_ngrams
 from softgaze.metrics import score
 
 REFERENCES = sentences()

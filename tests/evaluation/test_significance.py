@@ -8,10 +8,11 @@ from sacrebleu.significance import PairedTest
 
 from evaluation.systems import noisy, sentences
 from softgaze.evaluation import significance
-from softgaze.evaluation.ngram_stats import NgramStats, count_ngrams
 from softgaze.evaluation.significance import (
+    NgramStats,
     blocks,
     confidence_interval,
+    count_ngrams,
     difference,
     estimate,
     p_value,

@@ -20,11 +20,6 @@ def test_columns_line_up_though_hangul_is_wide():
     assert lines[1].startswith("  모델 ")
 
 
-def test_long_notes_are_wrapped(monkeypatch):
-    monkeypatch.setenv("COLUMNS", "40")
-    assert max(map(len, Table("T", ["a"], [], "word " * 40).text().splitlines())) <= 40
-
-
 class Cells(HTMLParser):
     """The texts of all cells."""
 

@@ -233,11 +233,6 @@ def test_a_row_of_zeros_has_no_link():
     assert Attention.of(["a"], ["x", "y"], [[0.0], [1.0]]).alignment() == Alignment(frozenset({(0, 1)}))
 
 
-def test_it_prints_as_a_heat_map():
-    assert str(HAND).splitlines()[0].split() == list(HAND.source)
-    assert "3 × 3" in repr(Attention.of("abc", "xyz", np.eye(3)))
-
-
 # --- over a picture ---------------------------------------------------------------------------------------------
 
 

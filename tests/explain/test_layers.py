@@ -1,4 +1,4 @@
-"""The three layers of explain: only two modules run torch models, and numbers do not depend on how they are drawn."""
+"""The three layers of explain: only three modules run torch models, and numbers do not depend on how they are drawn."""
 
 import ast
 import subprocess
@@ -11,7 +11,7 @@ from softgaze import explain
 
 FOLDER = Path(explain.__file__).parent
 MODULES = sorted(path.stem for path in FOLDER.glob("*.py"))
-NEEDS_TORCH = {"recorder", "interventions"}
+NEEDS_TORCH = {"recorder", "interventions", "attribution"}
 
 
 @pytest.mark.parametrize("name", MODULES)

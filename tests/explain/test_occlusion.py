@@ -14,7 +14,14 @@ from planted import Planted
 from softgaze.bundle import Tokenizers
 from softgaze.explain import Attention, TokenizedPair, View, record_attention
 from softgaze.explain.interventions import MaskTokens
-from softgaze.explain.occlusion import _OcclusionPlan, faithfulness, occlusion_scores, word_faithfulness
+from softgaze.explain.occlusion import (
+    _OcclusionPlan,
+    faithfulness,
+    occlusion_scores,
+    unsupported_words,
+    word_faithfulness,
+    word_support,
+)
 from softgaze.explain.recording import HeadSelector
 from softgaze.explain.scoring import IdPair, scorer_for
 from softgaze.models import Source, build_model
@@ -175,3 +182,14 @@ def test_faithfulness_is_the_mean_over_words_without_eos():
     assert np.isnan(faithfulness(Attention.of(["a"], ["x"], [[1.0]]), np.array([[2.0]])))  # nothing to rank
     with pytest.raises(ValueError, match="expected occlusion scores of shape"):
         word_faithfulness(np.ones((1, 2)), np.ones((1, 3)))
+
+
+# --- support
+
+
+def test_a_word_is_supported_by_a_source_word_that_makes_it_likely():
+    occlusion = np.array([[5.0, 0.0], [0.0, 0.0], [0.1, -3.0], [np.nan, 4.0]])
+    support = word_support(occlusion, np.array([-0.1, -0.1, -9.0, -9.0]))
+    np.testing.assert_allclose(support, [5 / 6.1, 0, 0.1 / 10.1, 4 / 14], atol=1e-9)
+    assert unsupported_words(["dog", ".", "xyz", "cat"], support) == (2,)  # punctuation is not flagged
+    assert unsupported_words(["dog", "and", "xyz", "cat"], support) == (1, 2)

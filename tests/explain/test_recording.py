@@ -8,7 +8,7 @@ import pytest
 
 from maps import TOKENS, random_recording, random_stack
 from softgaze.errors import DataError, UsageError
-from softgaze.explain.recording import KINDS, ROWS, AttentionStack, PartAttention, Recording, SelectedMap, View
+from softgaze.explain.recording import AttentionStack, PartAttention, Recording, SelectedMap, View
 from softgaze.explain.word_spans import TokenizedText
 
 VIEWS = [
@@ -44,12 +44,6 @@ def test_a_value_with_norm_zero_gets_no_weight():
     silent = replace(part, cross=AttentionStack(part.cross.weights, norms))
     assert not silent.map(View(measure="norms"))[:, 1].any()
     assert silent.map(View())[:, 1].all()
-
-
-def test_equal_norms_change_nothing():
-    part = random_recording().parts[0]
-    alike = replace(part, cross=AttentionStack(part.cross.weights, np.full_like(part.cross.norms, 3)))
-    assert np.allclose(alike.map(View(layer=1, measure="norms")), part.map(View(layer=1)))
 
 
 def permutation(order):
@@ -91,15 +85,6 @@ def test_missing_kinds_are_not_counted():
 
 
 # --- views
-
-
-def test_a_description_names_every_option():
-    description = View(layer=2, head=1, rows="reading", measure="norms").describe(4, 2)
-    assert all(words in description for words in (KINDS["cross"], "layer 2", "head 1", "norms", ROWS["reading"]))
-    assert ROWS["reading"] in View(kind="encoder").describe(1, 1)
-    assert "mean of 4 layers, mean of 2 heads" in View().describe(4, 2)
-    assert "one layer, one head" in View(layer=0).describe(1, 1)
-    assert "layer" not in View(measure="rollout").describe(4, 2).replace("through all layers", "")
 
 
 def test_a_selected_map_survives_json_and_ignores_other_keys():

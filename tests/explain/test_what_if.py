@@ -29,7 +29,8 @@ SPLIT = "The dog runs. A small cat sees the old man. The red tree sleeps."
 
 def random_translator(path, arch, options):
     """A random model whose logits are far enough apart that attention matters; it generates no byte tokens."""
-    translator = load(make_bundle(path, arch=arch, options={**options, "tie": "none"}), "cpu")
+    bundle = make_bundle(path, arch=arch, options={**options, "tie": "none"})
+    translator = load(bundle, "cpu", engine="torch")  # its weights are replaced
     torch.manual_seed(5)
     for matrix in (parameter for parameter in translator.model.parameters() if parameter.ndim > 1):
         torch.nn.init.normal_(matrix, std=0.2 if arch == "conv" else 0.5)
@@ -365,11 +366,6 @@ def test_a_counterfactual_is_the_what_if_of_its_question(small_out, answers):
         assert (each.score, each.before) == pytest.approx((new.score, small_out.score), abs=1e-5)
         assert each.attention.description == new.attention.description
         assert np.allclose(each.attention.weights, new.attention.weights, atol=1e-5)
-
-
-@pytest.mark.parametrize("limit", [0, 3, 5, 8])
-def test_counterfactuals_are_limited(small_out, limit):
-    assert len(small_out.explanation.counterfactuals(limit=limit)) == limit
 
 
 VIEWS = [({"layer": 0, "head": None}, [0]), ({"layer": 1, "head": 1}, [1]), ({"layer": None, "head": None}, [0, 1])]

@@ -27,7 +27,6 @@ from softgaze.alignment.hmm import JUMPS, JumpCounts, hmm_posteriors, ibm1_poste
 from softgaze.alignment.lexicon import Lexicon, LinkCounts
 from softgaze.alignment.words import Pairs, WordParts, split_words
 from softgaze.atomic_io import write_bytes
-from softgaze.bundle import ALIGNER, Bundle
 from softgaze.errors import DataError, UsageError
 from softgaze.explain.alignment import Alignment
 
@@ -122,7 +121,9 @@ class StatisticalAligner:
             with np.load(BytesIO(content), allow_pickle=False) as arrays:
                 if int(arrays["format"][0]) != FORMAT:
                     raise ValueError(f"it has format {int(arrays['format'][0])}, expected {FORMAT}")
-                source, target = (Vocabulary(decode_words(arrays[name])) for name in ("source", "target"))
+                source, target = (
+                    Vocabulary(arrays[name].tobytes().decode().split("\n")) for name in ("source", "target")
+                )
                 words = LinkCounts(
                     np.cumsum(arrays["keys"].astype(np.int64)),
                     arrays["links"].astype(np.float64),
@@ -135,18 +136,11 @@ class StatisticalAligner:
             raise DataError(f"{name}: is not a word aligner of softgaze: {error}") from error
         return cls(Lexicon(source, target, words, spelling), (jumps[0], jumps[1]))
 
-    @classmethod
-    def of_bundle(cls, bundle: Bundle) -> "StatisticalAligner | None":
-        """Return the aligner of a model directory, whose SHA-256 was verified when it was opened; None without one."""
-        return cls.load(bundle.path / ALIGNER) if ALIGNER in bundle.files else None
-
     def save(self, path: Path) -> None:
-        """Write an aligner file."""
         write_bytes(path, self.to_bytes())
 
     @classmethod
     def load(cls, path: Path) -> "StatisticalAligner":
-        """Read an aligner file."""
         try:
             return cls.from_bytes(path.read_bytes(), str(path))
         except OSError as error:
@@ -252,10 +246,6 @@ def word_scores(scores: Values, source: WordParts, target: WordParts) -> Values:
 
 def encode_words(words: Iterable[str]) -> "np.ndarray[tuple[int], np.dtype[np.uint8]]":
     return np.frombuffer("\n".join(words).encode(), np.uint8)
-
-
-def decode_words(encoded: "np.ndarray[tuple[int], np.dtype[np.uint8]]") -> list[str]:
-    return encoded.tobytes().decode().split("\n")
 
 
 def check_arrays(source: Vocabulary, target: Vocabulary, words: LinkCounts, spelling: Floats, jumps: Floats) -> None:

@@ -24,7 +24,6 @@ class WordParts(NamedTuple):
 
 
 def split_words(text: str) -> WordParts:
-    """Return the parts of a text."""
     words = normalise(text).split()
     if is_unspaced_text(words):
         words = list("".join(words))

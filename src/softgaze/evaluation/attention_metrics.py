@@ -1,29 +1,39 @@
 """Attention metrics over a test set: entropy and coverage of the translations, alignment error rate of the references.
 
 All are measured on the attention map that was selected for the model. Gold alignments belong to the references, so the
-alignment error rate is computed with the references forced as output.
+alignment error rate is computed with the references forced as output. The map is also tested by erasing the words it
+names, and compared with a random map, with occlusion and, for torch models, with other attributions.
 
 The pointing game is the share of the attention of a noun that lies on the object it names, compared with chance.
 """
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from itertools import islice
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
 
-from softgaze.data.boxes import Box, pointing, share
+import numpy as np
+
 from softgaze.data.captions import LabelledBox
 from softgaze.data.corpora.scenes import SHAPES, Scene, draw
-from softgaze.data.images import Photo
+from softgaze.data.images import Box, Photo, pointing, share
 from softgaze.explain.alignment import Alignment, AlignmentCounts, count_links, sum_counts
 from softgaze.explain.attention_map import Attention
 from softgaze.explain.corpus_report import mean_entropy, share_covered
+from softgaze.explain.erasure import ErasureScores, erasure_scores
+from softgaze.explain.explanation import tokenized_pair
+from softgaze.explain.map_selection import SENTENCE_LENGTHS
+from softgaze.explain.occlusion import occlusion_scores
+from softgaze.explain.recording import Matrix
 from softgaze.explain.word_spans import EDGE_PUNCTUATION
 
 if TYPE_CHECKING:
-    from softgaze.translator import Translation, Translator
+    from softgaze.translation import Translation
+    from softgaze.translator import Translator
 
 BLOCK = 128  # sentences whose maps are in memory at once
+ERASURE_SENTENCES = 24  # whose maps are tested by erasing words: about a hundred variants of each
 SELECTION_PAIRS = 128  # for selecting a map, if the model has no selected one
 
 # Other words for COCO's categories; every category is also named by itself and its plural.
@@ -73,6 +83,7 @@ class AttentionMetrics:
 
     attention_map: str  # description of the selected map
     sentences: tuple[SentenceAttention, ...]
+    erasure: dict[str, ErasureScores] = field(default_factory=dict)  # of the selected map and of others
 
     def summary(self, members: Iterable[int] | None = None) -> AttentionSummary:
         """Average over all sentences, or over those with the given indices."""
@@ -116,7 +127,29 @@ def measure_attention(
             sentences.append(SentenceAttention(mean_entropy(words), covered, counts))
         if progress:
             progress(len(pairs[block]))
-    return AttentionMetrics(translator.aligner().forward.describe(), tuple(sentences))
+    erasure = compare_maps(translator, translations)
+    return AttentionMetrics(translator.aligner().forward.describe(), tuple(sentences), erasure)
+
+
+def compare_maps(translator: "Translator", translations: "Sequence[Translation]") -> dict[str, ErasureScores]:
+    """Test the selected map by erasing words, with a random map and occlusion for comparison; some sentences only."""
+    fitting = (each for each in translations if len(each.parts) == 1 and len(each.source.split()) in SENTENCE_LENGTHS)
+    chosen, tokenizers = list(islice(fitting, ERASURE_SENTENCES)), translator.bundle.tokenizers
+    pairs = [tokenized_pair(translator, each) for each in chosen]
+    occlusions = [np.nan_to_num(each) for each in occlusion_scores(translator.scorer, tokenizers, pairs)]
+    random = np.random.default_rng(0)
+    maps: dict[str, Sequence[Matrix]] = {
+        "selected map": [each.word_weights() for each in translator.attentions(chosen) if each is not None],
+        "random": [random.random(each.shape) for each in occlusions],
+        "occlusion": occlusions,
+    }
+    if translator.supports_interventions:
+        from softgaze.explain.attribution import METHODS, attribute
+
+        for method in METHODS:
+            maps.setdefault(method, [attribute(translator, each, method).source for each in chosen])
+    scores = erasure_scores(translator.scorer, tokenizers, pairs, list(zip(*maps.values(), strict=True)))
+    return {name: each for name, each in zip(maps, scores, strict=False) if each.words}
 
 
 # --- pointing game ---------------------------------------------------------------------------------------------

@@ -23,7 +23,7 @@ from softgaze.errors import ResourceError
 from softgaze.training.run_directory import environment
 
 if TYPE_CHECKING:
-    from softgaze.translator import Translation
+    from softgaze.translation import Translation
 
 BEAM_SIZES = (1, 5)
 ROUNDS = 3
@@ -63,11 +63,13 @@ def thread_counts() -> list[int]:
     return sorted({1, len(os.sched_getaffinity(0))})
 
 
-def run_benchmark(model: Path, setting: BenchmarkSetting, texts: Sequence[str]) -> BenchmarkResult:
+def run_benchmark(
+    model: Path, setting: BenchmarkSetting, texts: Sequence[str], languages: Sequence[str | None] = (None, None)
+) -> BenchmarkResult:
     """Measure one setting in a new process."""
     done = subprocess.run(
         [sys.executable, "-m", "softgaze.evaluation.benchmark", str(model)],
-        input=json.dumps({"setting": asdict(setting), "texts": list(texts)}),
+        input=json.dumps({"setting": asdict(setting), "texts": list(texts), "languages": list(languages)}),
         env={**os.environ, "OMP_NUM_THREADS": str(setting.threads)},
         capture_output=True,
         text=True,
@@ -95,13 +97,18 @@ def translation_speed(translations: "Sequence[Translation]", seconds: float) -> 
     }
 
 
-def _measure(model: Path, setting: BenchmarkSetting, texts: Sequence[str]) -> dict[str, float]:
+def _measure(
+    model: Path, setting: BenchmarkSetting, texts: Sequence[str], languages: Sequence[str | None]
+) -> dict[str, float]:
     """Translate the texts ROUNDS times after one warm-up, in this process."""
     from softgaze.translator import load
 
     if hasattr(os, "sched_setaffinity"):
         os.sched_setaffinity(0, sorted(os.sched_getaffinity(0))[: setting.threads])
-    translator = load(model, "cpu", engine=setting.engine, explain_with_torch=False)
+    source, target = languages
+    translator = load(
+        model, "cpu", engine=setting.engine, source_lang=source, target_lang=target, explain_with_torch=False
+    )
     texts = list(texts[:MAX_SINGLE] if setting.one_at_a_time else texts)
     speeds = []
     for _ in range(ROUNDS + 1):
@@ -162,4 +169,5 @@ def git_commit() -> str | None:
 
 if __name__ == "__main__":
     request = json.loads(sys.stdin.read())
-    print(json.dumps(_measure(Path(sys.argv[1]), BenchmarkSetting(**request["setting"]), request["texts"])))
+    setting = BenchmarkSetting(**request["setting"])
+    print(json.dumps(_measure(Path(sys.argv[1]), setting, request["texts"], request["languages"])))

@@ -11,8 +11,15 @@ from itertools import count, pairwise
 from statistics import median
 
 from softgaze.errors import UsageError
-from softgaze.evaluation.ngram_stats import TITLES, NgramStats
-from softgaze.evaluation.significance import MIN_SENTENCES, Difference, Estimate, difference, estimate
+from softgaze.evaluation.significance import (
+    MIN_SENTENCES,
+    TITLES,
+    Difference,
+    Estimate,
+    NgramStats,
+    difference,
+    estimate,
+)
 from softgaze.explain.render.charts import Axis, ChartPoint, Interval, Panel, Series, line_chart
 from softgaze.explain.render.text_layout import truncate
 from softgaze.explain.word_spans import max_word_count
@@ -27,8 +34,6 @@ BEYOND = "beyond the trained lengths"
 
 @dataclass(frozen=True)
 class Bucket:
-    """The sentences of a range of lengths."""
-
     low: int
     high: int
     members: tuple[int, ...]  # indices of sentences in the test set

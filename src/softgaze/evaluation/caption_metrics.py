@@ -137,7 +137,6 @@ def rouge_l(caption: Words, references: Sequence[Words]) -> float:
 
 
 def common_length(one: Words, other: Words) -> int:
-    """Return the length of the longest common subsequence."""
     lengths = [0] * (len(other) + 1)  # of the part of `one` read so far with each prefix of `other`
     for word in one:
         diagonal = 0

@@ -14,11 +14,11 @@ import numpy as np
 from softgaze.engines import parity
 from softgaze.engines.parity import TOLERANCE
 from softgaze.errors import DivergedError
-from softgaze.evaluation.ngram_stats import count_ngrams
-from softgaze.evaluation.significance import difference
+from softgaze.evaluation.significance import count_ngrams, difference
 from softgaze.explain.scoring import IdPair, TokenizedPair
 from softgaze.special_tokens import EOS
-from softgaze.translator import TranslatedPart, Translation, Translator
+from softgaze.translation import TranslatedPart, Translation
+from softgaze.translator import Translator
 
 MAX_BLEU_LOSS = 0.3  # by quantization
 MIN_P_VALUE = 0.05  # a BLEU loss with a smaller p-value is rejected

@@ -10,9 +10,19 @@ from typing import Any
 
 from softgaze.evaluation.attention_metrics import AttentionMetrics, AttentionSummary
 from softgaze.evaluation.by_length import Bucket, LengthCurve, length_chart, length_curve, length_differences
-from softgaze.evaluation.ngram_stats import TITLES, NgramStats
-from softgaze.evaluation.significance import MIN_SENTENCES, Difference, Estimate, difference, estimate, signature
+from softgaze.evaluation.confidence_metrics import Reliability, reliability_chart
+from softgaze.evaluation.significance import (
+    MIN_SENTENCES,
+    TITLES,
+    Difference,
+    Estimate,
+    NgramStats,
+    difference,
+    estimate,
+    signature,
+)
 from softgaze.evaluation.tables import Table, escape
+from softgaze.explain.erasure import ErasureScores
 from softgaze.explain.render.pages import document
 
 DIGITS = 4
@@ -29,6 +39,12 @@ MEANINGS = {
     "words": "source words between spaces; characters in scripts without spaces.",
     "entropy": "of the attention of an output word, in nats: 0 is attention to one word.",
     "coverage": "share of source words that the translation attends to.",
+    "comprehensiveness": "drop of a word's probability without the source words that the map names; higher is better "
+    "(mean over 10, 20 and 50 % of the words, AOPC).",
+    "sufficiency": "drop of a word's probability without all other source words; lower is better.",
+    "right": "share of the words that the reference has in the same position of a minimal edit distance.",
+    "calibration error": "mean distance of confidence and share of right words, over ten bins of confidence.",
+    "AUC": "probability that a right word has a higher confidence than a wrong one; 0.5 is chance.",
     "AER": "alignment error rate of the references against the gold alignment; 0 is best.",
 }
 
@@ -38,6 +54,7 @@ class System:
     name: str
     stats: NgramStats
     attention: AttentionMetrics | None = None
+    confidence: Reliability | None = None
 
 
 @dataclass(frozen=True)
@@ -55,6 +72,11 @@ class Evaluation:
 
     systems: tuple[System, ...]
     buckets: tuple[Bucket, ...] = ()  # empty: no results by length
+
+    @property
+    def confidences(self) -> dict[str, Reliability]:
+        """{name: word confidence} of the systems that have it."""
+        return {system.name: system.confidence for system in self.systems if system.confidence}
 
     @cached_property
     def overall(self) -> dict[str, list[Estimate]]:
@@ -118,7 +140,11 @@ def evaluation_record(evaluation: Evaluation) -> dict[str, Any]:
         for system in evaluation.systems
         if system.attention
     }
-    return {**record, "attention": attention} if attention else record
+    if attention:
+        record["attention"] = attention
+    if evaluation.confidences:
+        record["confidence"] = {name: each.to_dict() for name, each in evaluation.confidences.items()}
+    return record
 
 
 def _comparison_record(comparison: Comparison, ranges: Sequence[dict[str, int]]) -> dict[str, Any]:
@@ -148,6 +174,8 @@ def _attention_record(
         return {name: round(value, DIGITS) if isinstance(value, float) else value for name, value in values.items()}
 
     record = {"map": metrics.attention_map, **summary_record(metrics.summary())}
+    if metrics.erasure:
+        record["erasure"] = {name: scores.to_dict() for name, scores in metrics.erasure.items()}
     if buckets:
         record["by_length"] = [
             {**edges, **summary_record(metrics.summary(bucket.members))}
@@ -194,6 +222,10 @@ def evaluation_tables(evaluation: Evaluation) -> Iterator[Table]:
     for system in systems:
         if system.attention:
             yield _attention_table(system.name, system.attention, evaluation.buckets)
+            if system.attention.erasure:
+                yield _erasure_table(system.name, system.attention.erasure)
+    if evaluation.confidences:
+        yield _confidence_table(evaluation.confidences)
 
 
 def score_cell(result: Estimate) -> str:
@@ -229,6 +261,25 @@ def _attention_table(name: str, metrics: AttentionMetrics, buckets: Sequence[Buc
     return Table(f"Attention of {name}", header, rows, metrics.attention_map)
 
 
+def _erasure_table(name: str, erasure: Mapping[str, ErasureScores]) -> Table:
+    rows = [
+        [title, f"{each.comprehensiveness:.3f}", f"{each.sufficiency:.3f}", f"{each.words:,}"]
+        for title, each in erasure.items()
+    ]
+    header = ["map", "comprehensiveness", "sufficiency", "output words"]
+    return Table(f"Faithfulness of maps of {name}", header, rows)
+
+
+def _confidence_table(systems: Mapping[str, Reliability]) -> Table:
+    rows = [
+        [name, f"{each.words:,}", *(f"{100 * value:.1f} %" for value in (each.right, each.ece)), f"{each.auc:.3f}"]
+        for name, each in systems.items()
+    ]
+    uncalibrated = [name for name, each in systems.items() if each.calibration is None]
+    note = f"not calibrated: {', '.join(uncalibrated)}; evaluate --calibrate fits it" if uncalibrated else ""
+    return Table("Confidence of words", ["", "output words", "right", "calibration error", "AUC"], rows, note)
+
+
 # --- HTML -------------------------------------------------------------------------------------------------------
 
 
@@ -243,6 +294,8 @@ def evaluation_page(evaluation: Evaluation, facts: Mapping[str, str]) -> str:
     if evaluation.buckets:
         figure = length_chart(evaluation.curves)
         chart = f'<h2>Quality against source length</h2>\n<figure class="chart">{figure}</figure>'
+    if evaluation.confidences:
+        others.append(f'<figure class="chart">{reliability_chart(evaluation.confidences)}</figure>')
     terms = {INTERVAL, *(column for table in tables for column in table.header)}
     glossary = "".join(
         f"<dt>{escape(term)}</dt><dd>{escape(meaning)}</dd>" for term, meaning in MEANINGS.items() if term in terms

@@ -18,6 +18,7 @@ from softgaze.explain.alignment import Alignment
 from softgaze.explain.recording import (
     BY_TOOLKIT,
     KINDS,
+    UNITS,
     Array,
     AttentionStack,
     Matrix,
@@ -30,7 +31,8 @@ from softgaze.explain.recording import (
 from softgaze.explain.word_spans import WORD_START, Label, TokenizedText, find_word
 
 if TYPE_CHECKING:
-    from softgaze.explain.render.figure import Figure
+    from softgaze.explain.render.svg import Figure
+MIN_RELIABILITY = 0.6  # a map with a smaller share of right links comes with a warning
 UNUSED = 0.1  # a source word with a smaller sum of weights over all output words was not used
 
 
@@ -41,6 +43,32 @@ class MapComparison(NamedTuple):
     same_top: float  # share of words with the same largest weight
     rows: tuple[float, ...]  # the distance of each word
     difference: Matrix  # the other map minus this one, (words, columns)
+
+
+@dataclass(frozen=True)
+class LinkReliability:
+    """The probability that the link of each output word to its largest weight is right; see `reliability`."""
+
+    links: tuple[float, ...]
+
+    @property
+    def value(self) -> float:
+        """The share of the links that can be expected to be right."""
+        return float(np.mean(self.links)) if self.links else 0.0
+
+    @property
+    def is_low(self) -> bool:
+        """Whether the map should not be relied on."""
+        return self.value < MIN_RELIABILITY
+
+    def describe(self) -> str:
+        """Describe the reliability for a caption; a low one is a warning."""
+        share = f"about {self.value:.0%} of the links of this sentence are right"
+        return f"do not rely on this map: {share}" if self.is_low else share
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the reliability as JSON types."""
+        return {"value": round(self.value, 4), "is_low": self.is_low, "links": [*self.links]}
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,6 +82,7 @@ class Attention:
     recording: Recording
     view: View
     selected_map: SelectedMap | None = None  # the map selected for the model, whether shown or not
+    reliability: LinkReliability | None = None  # of the selected map on this sentence; None if it was not measured
 
     @classmethod
     def of(
@@ -123,12 +152,10 @@ class Attention:
 
     @property
     def query_text(self) -> TokenizedText:
-        """The text of the rows."""
         return self.recording.source if self.view.kind == "encoder" else self.recording.target
 
     @property
     def key_text(self) -> TokenizedText:
-        """The text of the columns."""
         return self.recording.target.decoder_input() if self.view.kind == "decoder" else self.recording.source
 
     def _labels(self, text: TokenizedText) -> list[Label]:
@@ -190,10 +217,27 @@ class Attention:
     @property
     def description(self) -> str:
         """A description of this map for captions."""
+        if self.recording.attribution:
+            return f"{self.recording.attribution}, {UNITS[self.view.unit]}; each row is the attribution of its word"
         parts = [self.view.describe(*self.recording.size(self.view.kind)), self.recording.note]
-        if self.selected_map is not None and replace(self.selected_map.view, unit=self.view.unit) == self.view:
-            parts.append(self.selected_map.describe())
+        if self.is_selected:
+            parts.append(self.selection_text)
         return "; ".join(filter(None, parts))
+
+    @property
+    def is_selected(self) -> bool:
+        """Whether this is the map selected for the model, in words or subwords."""
+        return self.selected_map is not None and replace(self.selected_map.view, unit=self.view.unit) == self.view
+
+    @property
+    def selection_text(self) -> str:
+        """How the selected map was selected, and how far it can be relied on in this sentence."""
+        if self.selected_map is None:
+            return ""
+        reliability = "reliability not measured" if self.grid is None else ""
+        if self.reliability is not None:
+            reliability = self.reliability.describe()
+        return "; ".join(filter(None, [self.selected_map.describe(), reliability]))
 
     # --- other views of the same recording
 
@@ -396,9 +440,9 @@ class Attention:
         `about` replaces the description, for weights that come from no model, and `sides` names their rows and columns.
         A map over a photo becomes one dimmed photo for each word; `raw` draws the cells with their numbers instead.
         """
-        from softgaze.explain.render.figure import Figure
         from softgaze.explain.render.heatmap_svg import draw_heatmap
         from softgaze.explain.render.image_overlay import draw_image_overlay
+        from softgaze.explain.render.svg import Figure
 
         if self.grid is None and raw:
             raise ValueError("raw=True needs a map over an image grid")

@@ -19,8 +19,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from softgaze.explain.alignment import Alignment, AlignmentCounts, count_links, sum_counts
-from softgaze.explain.attention_map import UNUSED, Attention
-from softgaze.explain.occlusion import faithfulness
+from softgaze.explain.attention_map import MIN_RELIABILITY, UNUSED, Attention
+from softgaze.explain.occlusion import UNSUPPORTED, faithfulness, unsupported_words, word_support
 from softgaze.explain.recording import Matrix
 
 OMITTED = 0.5  # nats: a word is omitted if the translation is more likely by this much without it
@@ -58,6 +58,13 @@ class SentenceReport:
     weights: str  # (output words, source words + 1), the last column for BOS and EOS; base64 of bytes
     uncovered: Indices = ()  # source words with far less than their expected coverage
     shortfall: float = 0.0  # expected minus actual coverage of these
+    support: tuple[float, ...] = ()  # how far the source explains each output word, 0 to 1
+    reliability: float | None = None  # expected share of right links of the map; None if it was not measured
+
+    @property
+    def unsupported(self) -> Indices:
+        """Output words that the source hardly explains."""
+        return unsupported_words(self.output, np.array(self.support)) if self.support else ()
 
     @property
     def omitted(self) -> Indices:
@@ -83,7 +90,9 @@ class SentenceReport:
         return _rounded(self.links.aer) if self.links else None
 
     def to_dict(self) -> dict[str, Any]:
-        derived = {name: getattr(self, name) for name in ("omitted", "misfit", "coverage", "repetition", "aer")}
+        derived = {
+            name: getattr(self, name) for name in ("omitted", "unsupported", "misfit", "coverage", "repetition", "aer")
+        }
         return {**asdict(self), **derived}
 
     def to_line(self) -> str:
@@ -104,12 +113,14 @@ def report_sentence(
     occlusion: Matrix,
     *,
     reference: str | None = None,
+    log_probs: Matrix | None = None,
     scores: dict[str, float] | None = None,
     links: tuple[Alignment, Alignment] | None = None,
 ) -> SentenceReport:
     """Compute the numbers of one sentence.
 
-    `occlusion` is (output words + EOS, source words); `links` of source and reference are (predicted, gold).
+    `occlusion` is (output words + EOS, source words), `log_probs` is (output words,); `links` of source and reference
+    are (predicted, gold).
     """
     words = attention.words()
     weights, recording = words.word_weights(), words.recording
@@ -133,6 +144,8 @@ def report_sentence(
         scores=scores or {},
         links=count_links(links[0].all, links[1]) if links else None,
         weights=base64.b64encode(levels.tobytes()).decode(),
+        reliability=None if words.reliability is None else _rounded(words.reliability.value),
+        support=() if log_probs is None else tuple(map(_rounded, word_support(occlusion[:-1], log_probs))),
     )
 
 
@@ -163,7 +176,6 @@ def omitted_words(needed: Sequence[float]) -> Indices:
 
 
 def different_words(output: Sequence[str], reference: Sequence[str]) -> Indices:
-    """Return the output words that do not match the reference."""
     blocks = SequenceMatcher(None, output, reference, autojunk=False).get_matching_blocks()
     matching = {block.a + offset for block in blocks for offset in range(block.size)}
     return tuple(index for index in range(len(output)) if index not in matching)
@@ -252,6 +264,11 @@ RANKINGS = {
         lambda report: report.misfit if report.omitted else None,
         f"source words without which the translation is more likely by over {OMITTED} nats: perhaps dropped",
     ),
+    "unsupported": Ranking(
+        "Unsupported words",
+        lambda report: len(report.unsupported) - min(report.support) if report.unsupported else None,
+        f"output words that no source word explains (support below {UNSUPPORTED}): perhaps hallucinated",
+    ),
     "repetition": Ranking(
         "Repeated words",
         lambda report: report.repetition or None,
@@ -263,6 +280,13 @@ RANKINGS = {
             None if report.faithfulness is None or report.faithfulness >= MIN_FAITHFULNESS else -report.faithfulness
         ),
         f"rank correlation of attention with occlusion below {MIN_FAITHFULNESS}: the map shows little of what mattered",
+    ),
+    "reliability": Ranking(
+        "Unreliable maps",
+        lambda report: (
+            None if report.reliability is None or report.reliability >= MIN_RELIABILITY else -report.reliability
+        ),
+        f"expected share of right links below {MIN_RELIABILITY:.0%}: unlike the text that the model learned from",
     ),
     "aer": Ranking("Wrong links", lambda report: report.aer or None, "alignment error rate of source and reference"),
     "chrf": Ranking(
@@ -321,7 +345,7 @@ class CorpusReport:
                 elif entry[:2] > heap[0][:2]:
                     heapq.heapreplace(heap, entry)
         self.words["all"] += len(report.source)
-        for name in ("uncovered", "omitted", "repeated"):
+        for name in ("uncovered", "omitted", "unsupported", "repeated"):
             self.words[name] += len(getattr(report, name))
         if report.links:
             self.links = sum_counts([self.links, report.links])
@@ -350,7 +374,7 @@ class CorpusReport:
             "sentences": self.sentences,
             "empty": self.empty,
             "rankings": {name: self.ranked[name] for name in RANKINGS},
-            "words": {name: self.words[name] for name in ("all", "uncovered", "omitted", "repeated")},
+            "words": {name: self.words[name] for name in ("all", "uncovered", "omitted", "unsupported", "repeated")},
             "aer": _rounded(self.links.aer) if self.links.sure else None,
             "histograms": {
                 name: {"edges": edges, "counts": self.histograms[name]} for name, (_, edges) in HISTOGRAMS.items()

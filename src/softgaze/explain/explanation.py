@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 from softgaze.errors import UsageError
 from softgaze.explain.attention_map import Attention, default_attention
 from softgaze.explain.beam_tree import STATUSES, BeamHypothesis, BeamTrace, SearchLog
-from softgaze.explain.occlusion import faithfulness, occlusion_scores
+from softgaze.explain.occlusion import faithfulness, occlusion_scores, word_support
 from softgaze.explain.recording import Matrix
 from softgaze.explain.scoring import IdPair, TokenizedPair, record_attention
 from softgaze.explain.what_if import (
@@ -32,6 +32,8 @@ from softgaze.search.options import Hypothesis
 from softgaze.special_tokens import EOS
 
 if TYPE_CHECKING:
+    from softgaze.explain.attribution import Attribution, Contrast
+    from softgaze.explain.confidence import Confidence, WordAlternative
     from softgaze.explain.interventions import Intervention
 
 Translator = Any  # softgaze.translator.Translator
@@ -73,6 +75,40 @@ class Explanation:
         if self.attention is None:
             raise UsageError(f"there is no attention to compare with occlusion: {NO_ATTENTION}")
         return faithfulness(self.attention, self.occlusion)
+
+    @cached_property
+    def confidence(self) -> "Confidence":
+        """The probability that each word is right."""
+        from softgaze.explain.confidence import confidences
+
+        [confidence] = confidences(self.translator, [self.translation])
+        return confidence
+
+    def alternatives_at(self, word: int, count: int = 5) -> "list[WordAlternative]":
+        """Return the likeliest words in the position of a word, each with the translation that continues from it."""
+        from softgaze.explain.confidence import word_alternatives
+
+        return word_alternatives(self.translator, self.translation, word, count)
+
+    @cached_property
+    def support(self) -> Matrix:
+        """(output words,): how far the source explains each word, 0 to 1; see `occlusion.word_support`."""
+        from softgaze.explain.confidence import word_features
+
+        [(_, features)] = word_features(self.translator, [self.translation])
+        return word_support(self.occlusion, features[:, 0])
+
+    def attribution(self, method: str = "gradient") -> "Attribution":
+        """Attribute each output word to source words: by gradient, contribution or occlusion; needs torch."""
+        from softgaze.explain.attribution import attribute
+
+        return attribute(self.translator, self.translation, method)
+
+    def why(self, word: str | int, instead_of: str) -> "Contrast":
+        """Explain a word against another one in its position; needs torch."""
+        from softgaze.explain.attribution import contrast
+
+        return contrast(self.translator, self.translation, word, instead_of)
 
     def what_if(
         self,
@@ -127,7 +163,7 @@ class Explanation:
                 new.text,
                 new.score,
                 word_diff(self.translation.text, new.text),
-                replace(shown, recording=attention.recording) if attention is not None else None,
+                replace(shown, recording=attention.recording, reliability=None) if attention is not None else None,
                 before=self.translation.score,
             )
             for question, new, attention in zip(
@@ -193,15 +229,18 @@ class Explanation:
 
 def attention_maps(translator: Translator, translations: Sequence[Translation]) -> list[Attention | None]:
     """Record the attention of many translations in one pass; a what-if shows the same map as its original."""
+    from softgaze.explain.reliability import with_reliability
+
     pairs = [tokenized_pair(translator, translation) for translation in translations]
     recordings = record_attention(translator.scorer, translator.bundle.tokenizers, pairs)
     originals = (translation.original.attention if translation.original else None for translation in translations)
-    return [
-        replace(original, recording=recording)
+    maps = [
+        replace(original, recording=recording, reliability=None)
         if original and "cross" in recording.kinds
         else default_attention(recording, translator.selected_map, translator.bundle.alignment_head)
         for original, recording in zip(originals, recordings, strict=True)
     ]
+    return with_reliability(translator, pairs, maps)
 
 
 def occlusions(translator: Translator, translations: Sequence[Translation]) -> list[Matrix]:

@@ -28,7 +28,6 @@ class Intervention(ABC):
     heads: tuple[HeadSelector, ...]
 
     def heads_at(self, site: AttentionSite, count: int) -> list[int]:
-        """Return which of the `count` heads of a layer are changed."""
         heads = [name.head for name in self.heads if name.kind == site.kind and name.layer in (None, site.layer)]
         return list(range(count)) if None in heads else sorted({head for head in heads if head is not None})
 

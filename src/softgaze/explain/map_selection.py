@@ -15,7 +15,7 @@ import numpy as np
 
 from softgaze.bundle import Tokenizers
 from softgaze.errors import UsageError, pick
-from softgaze.explain.alignment import METHODS, Alignment
+from softgaze.explain.alignment import METHODS, Alignment, Links
 from softgaze.explain.attention_map import Attention, default_attention, group_tokens, row_column_normalize
 from softgaze.explain.occlusion import occlusion_scores
 from softgaze.explain.recording import LINKED, ROWS, Flags, Matrix, Recording, SelectedMap, View
@@ -110,10 +110,21 @@ def select_by_occlusion(
     reached, reachable = np.sum(rows, axis=0)  # each (C,)
     scores = reached / np.where(reachable > 0, reachable, 1.0)
     best = int(scores.argmax())
+    best_head = max(  # of all heads as they would be trained on alignments: the one that was is the best (docs/log.md)
+        (scores[index] for index, view in enumerate(views) if guided_view(view, recordings[0], own_head(view))),
+        default=0.0,
+    )
     for index, view in enumerate(views):
-        if guided_view(view, recordings[0], reader.alignment_head) and scores[index] >= scores[best] - ALIGNMENT_MARGIN:
+        is_alignment_head = guided_view(view, recordings[0], reader.alignment_head)
+        if is_alignment_head and scores[index] >= max(scores[best] - ALIGNMENT_MARGIN, best_head):
             best, by = index, by if by == BY_GUIDING else BY_CONFIRMED
+            break
     return SelectedMap(views[best], round(float(scores[best]), 4), by, len(sample))
+
+
+def own_head(view: View) -> tuple[int, int] | None:
+    """Return the layer and head that a view shows; None if it combines several layers."""
+    return None if view.layer is None else (view.layer, view.head or 0)
 
 
 def guided_view(view: View, recording: Recording, guided: tuple[int, int] | None) -> bool:
@@ -170,6 +181,24 @@ def sample_pairs(pairs: Iterable[tuple[str, str]], limit: int = MAX_SENTENCES) -
         if len(suitable) == limit:
             break
     return suitable or others
+
+
+def concatenate(
+    pairs: SentencePairs, links: Sequence[Links], size: int, count: int
+) -> tuple[list[tuple[str, str]], list[Links]]:
+    """Return up to `count` texts of `size` pairs each, from the whole of the pairs, with their links."""
+    texts: list[tuple[str, str]] = []
+    joined: list[Links] = []
+    step = len(pairs) // size  # the parts are far from each other in the text
+    for start in range(min(count, step)):
+        chosen = range(start, start + size * step, step)
+        offsets, own = (0, 0), set()
+        for index in chosen:
+            own |= {(source + offsets[0], target + offsets[1]) for source, target in links[index]}
+            offsets = offsets[0] + len(pairs[index][0].split()), offsets[1] + len(pairs[index][1].split())
+        texts.append((" ".join(pairs[i][0] for i in chosen), " ".join(pairs[i][1] for i in chosen)))
+        joined.append(frozenset(own))
+    return texts, joined
 
 
 def candidate_views(recording: Recording) -> list[View]:

@@ -23,6 +23,7 @@ from softgaze.special_tokens import EOS
 if TYPE_CHECKING:
     from softgaze.models.base import Seq2Seq
 
+UNSUPPORTED = 0.08  # chosen on planted insertions in held-out text, benchmarks/planted.md
 UNKNOWN = np.nan  # a source word in another part of the text, or without a token
 
 
@@ -80,6 +81,28 @@ class _OcclusionPlan:
 
 def _distinct(words: Sequence[int]) -> list[int]:
     return [word for word in dict.fromkeys(words) if word not in (ATTACHED, NO_WORD)]
+
+
+# --- support ----------------------------------------------------------------------------------------------------
+
+
+def word_support(occlusion: Matrix, log_probs: Matrix) -> Matrix:
+    """Return (T,), 0 to 1: how far one source word explains each output word, given its log-probability.
+
+    The largest occlusion score, compared with itself, the surprise that remains with the whole source, and 1 nat.
+    """
+    gain = np.nan_to_num(occlusion).max(axis=1, initial=0.0)
+    support: Matrix = gain / (1 + gain - log_probs)
+    return support
+
+
+def unsupported_words(words: Sequence[str], support: Matrix) -> tuple[int, ...]:
+    """Return the output words that the source hardly explains, perhaps hallucinated; punctuation is left out."""
+    return tuple(
+        index
+        for index, (word, value) in enumerate(zip(words, support, strict=True))
+        if value < UNSUPPORTED and any(map(str.isalnum, word))
+    )
 
 
 # --- faithfulness -----------------------------------------------------------------------------------------------

@@ -3,7 +3,6 @@
 Shapes: L layers, H heads, Q queries, K keys. A decoder that writes T tokens has T + 1 queries: the last predicts EOS.
 """
 
-from collections.abc import Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, NamedTuple
 
@@ -103,10 +102,14 @@ class SelectedMap:
     def from_dict(cls, stored: dict[str, Any]) -> "SelectedMap":
         """Read a record of `to_dict`; other keys are ignored."""
         try:
-            view = View(**{field.name: stored[field.name] for field in fields(View)})
-            return cls(view, float(stored["score"]), str(stored["by"]), int(stored["sentences"]))
+            return cls(cls.view_of(stored), float(stored["score"]), str(stored["by"]), int(stored["sentences"]))
         except (KeyError, TypeError, ValueError) as error:
             raise DataError(f"the stored selection of an attention map is invalid: {error}") from error
+
+    @staticmethod
+    def view_of(stored: dict[str, Any]) -> View:
+        """Read the view of a record."""
+        return View(**{field.name: stored[field.name] for field in fields(View)})
 
 
 # --- the recording ----------------------------------------------------------------------------------------------
@@ -171,6 +174,7 @@ class Recording:
     note: str = ""  # interventions, or the engine that recorded; shown in every caption
     photo: Photo | None = None  # the image under the grid of the source
     token_probs: tuple[float, ...] = ()  # probability of each target token; empty if unknown
+    attribution: str = ""  # the method, if the weights are contributions to each word instead of attention
 
     def __post_init__(self) -> None:
         if self.token_probs and len(self.token_probs) != len(self.target.tokens):
@@ -194,13 +198,19 @@ class Recording:
         return tuple(kind for kind in KINDS if self.parts and getattr(self.parts[0], kind) is not None)
 
     def size(self, kind: str) -> tuple[int, int]:
-        """Return (layers, heads) of a kind."""
         layers, heads = self.parts[0].stack(kind).weights.shape[:2]
         return layers, heads
 
     def map(self, view: View) -> Matrix:
         """Return the token map of a view: the maps of all parts along the diagonal."""
-        return block_diagonal([part.map(view) for part in self.parts])
+        blocks = [part.map(view) for part in self.parts]
+        matrix = np.zeros([sum(block.shape[axis] for block in blocks) for axis in (0, 1)])  # (ΣQ, ΣK)
+        row = column = 0
+        for block in blocks:
+            height, width = block.shape
+            matrix[row : row + height, column : column + width] = block
+            row, column = row + height, column + width
+        return matrix
 
 
 def normalize_rows(weights: Matrix) -> Matrix:
@@ -208,17 +218,6 @@ def normalize_rows(weights: Matrix) -> Matrix:
     totals = weights.sum(axis=-1, keepdims=True)
     normalized: Matrix = weights / np.where(totals > 0, totals, 1.0)
     return normalized
-
-
-def block_diagonal(blocks: Sequence[Matrix]) -> Matrix:
-    """Return (ΣQ, ΣK) with the blocks along the diagonal and zeros elsewhere."""
-    height, width = (sum(block.shape[axis] for block in blocks) for axis in (0, 1))
-    matrix = np.zeros((height, width))
-    row = column = 0
-    for block in blocks:
-        matrix[row : row + block.shape[0], column : column + block.shape[1]] = block
-        row, column = row + block.shape[0], column + block.shape[1]
-    return matrix
 
 
 # --- rollout (Abnar & Zuidema 2020), extended to decoders with cross-attention ----------------------------------

@@ -17,7 +17,7 @@ import numpy as np
 
 from softgaze.data.images import Photo
 from softgaze.errors import DataError
-from softgaze.explain.attention_map import Attention, sharpest_layer
+from softgaze.explain.attention_map import Attention, LinkReliability, sharpest_layer
 from softgaze.explain.recording import KINDS, Array, AttentionStack, PartAttention, Recording, SelectedMap, View
 from softgaze.explain.word_spans import TokenizedText
 
@@ -52,6 +52,7 @@ def to_record(attention: Attention) -> dict[str, Any]:
         "weights": [[round(weight, DIGITS) for weight in row] for row in attention.weights.tolist()],
         "view": asdict(attention.view),
         "choice": attention.selected_map.to_dict() if attention.selected_map else None,
+        "reliability": attention.reliability and attention.reliability.to_dict(),
         "recording": recording_to_dict(attention.recording),
     }
 
@@ -66,6 +67,7 @@ def recording_to_dict(recording: Recording) -> dict[str, Any]:
         **texts,
         "parts": [{kind: _pack(getattr(part, kind)) for kind in KINDS} for part in recording.parts],
         "note": recording.note,
+        **({"attribution": recording.attribution} if recording.attribution else {}),
         "photo": recording.photo and recording.photo.to_dict(),
         "chances": [round(prob, DIGITS) for prob in recording.token_probs],
     }
@@ -131,11 +133,14 @@ def from_record(record: dict[str, Any]) -> Attention:
         target,
         parts,
         note=str(stored.get("note", "")),
+        attribution=str(stored.get("attribution", "")),
         photo=Photo.from_dict(photo) if photo else None,
         token_probs=tuple(map(float, stored.get("chances", ()))),
     )
     selected_map = SelectedMap.from_dict(record["choice"]) if record["choice"] else None
-    return Attention(recording, View(**record["view"]), selected_map)
+    links = (record.get("reliability") or {}).get("links")  # older files have none
+    reliability = None if links is None else LinkReliability(tuple(map(float, links)))
+    return Attention(recording, View(**record["view"]), selected_map, reliability)
 
 
 def _unpack(stored: dict[str, Any] | None) -> AttentionStack | None:

@@ -167,7 +167,6 @@ class TokenizedText:
 
 
 def assign_words(text: str, tokens: Sequence[str]) -> tuple[list[int], list[str]]:
-    """Return the word index of each token, and the words."""
     if is_unspaced_text(normalise(text).split()):
         return words_by_character(tokens)
     word_of = whitespace_word_of(text, tokens)

@@ -35,7 +35,7 @@ from softgaze.evaluation.compare.report import (
     write_report,
 )
 from softgaze.evaluation.compare.results import collect_results, holm, list_warnings
-from softgaze.evaluation.ngram_stats import TITLES
+from softgaze.evaluation.significance import TITLES
 from softgaze.metrics import score
 from softgaze.translator import load
 

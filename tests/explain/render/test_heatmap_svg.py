@@ -24,7 +24,7 @@ from softgaze.explain.render.heatmap_svg import (
     draw_heatmap,
     short_weight,
 )
-from softgaze.explain.render.svg_primitives import GOLD
+from softgaze.explain.render.svg import GOLD
 from softgaze.explain.render.text_layout import clean, isolate, text_width
 from softgaze.explain.word_spans import EOS_MARK, TokenizedText
 
@@ -226,12 +226,3 @@ def test_long_labels_are_truncated():
     long, endless = (HeatmapLayout(uniform(["a"], ["b" * length])) for length in (20, 2000))
     assert long.names[0] == ["b" * 20]
     assert text_width(endless.names[0][0]) <= MAX_LABEL
-
-
-@pytest.mark.parametrize("view", [{}, {"unit": "subwords"}, {"kind": "encoder"}, {"kind": "decoder"}])
-def test_footer_describes_the_map(view):
-    attention = random_attention(**view)
-    footer = " ".join(HeatmapLayout(attention).footer)
-    assert attention.description in footer
-    assert ("output: 개가 자요 school" in footer) == (attention.view.kind != "encoder")
-    assert ("source: the dog sleeps 학교에" in footer) == (attention.view.kind != "decoder")

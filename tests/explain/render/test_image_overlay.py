@@ -13,8 +13,7 @@ from hypothesis.extra.numpy import arrays
 from PIL import Image
 
 from pictures import random_image_attention, scene_attention
-from softgaze.data.boxes import Box
-from softgaze.data.images import ImageSize, Photo, encode_image
+from softgaze.data.images import Box, ImageSize, Photo, encode_image
 from softgaze.explain import Attention
 from softgaze.explain.render.image_overlay import (
     DIM,

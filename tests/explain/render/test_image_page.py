@@ -9,7 +9,7 @@ from playwright.sync_api import expect
 
 from maps import random_stack
 from pictures import random_image_attention, scene_attention
-from softgaze.data.boxes import Box
+from softgaze.data.images import Box
 from softgaze.explain import Attention, SelectedMap, View
 from softgaze.explain.render.image_overlay import DIM, darkness
 from softgaze.explain.render.pages import image_page, without_self_attention

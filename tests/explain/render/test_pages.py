@@ -48,10 +48,6 @@ def test_notebook_gets_text_svg_and_page():
     assert html.unescape(page) == attention_page(random_attention())
 
 
-def test_attention_has_a_mimebundle():
-    assert random_attention()._repr_mimebundle_(include=None, exclude=None) == notebook_mimebundle(random_attention())
-
-
 @pytest.mark.parametrize("make", [random_attention, hostile])
 def test_notebook_page_is_sandboxed(make):
     shown = notebook_mimebundle(make(), *HOSTILE)["text/html"]

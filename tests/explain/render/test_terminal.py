@@ -1,8 +1,6 @@
 """The text map is aligned for any character width; the summary names the strongest links and the unused words."""
 
-import math
 import unicodedata
-from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -14,7 +12,6 @@ from maps import random_attention
 from softgaze.explain import Attention, Recording, View
 from softgaze.explain.recording import AttentionStack, PartAttention
 from softgaze.explain.render.terminal import (
-    FAITHFULNESS,
     LEGEND,
     MARK_SPACING,
     MAX_LISTED,
@@ -22,14 +19,13 @@ from softgaze.explain.render.terminal import (
     SPACING,
     describe_coverage,
     describe_entropy,
-    describe_faithfulness,
     describe_sink,
     list_words,
     summarize,
     text_heatmap,
     unused_columns,
 )
-from softgaze.explain.render.text_layout import LEFT_TO_RIGHT_MARK, POP_ISOLATE, RIGHT_TO_LEFT_ISOLATE, graphemes
+from softgaze.explain.render.text_layout import LEFT_TO_RIGHT_MARK, POP_ISOLATE, RIGHT_TO_LEFT_ISOLATE
 from softgaze.explain.word_spans import EOS_MARK, TokenizedText
 
 WORDS = ["a", "school", "학교에", "가요.", "日本", "e\u0301te\u0301", "مُدَرِّسَة.", "שלום", "👨‍👩‍👧", EOS_MARK]
@@ -113,15 +109,6 @@ def test_control_characters_are_removed():
     assert not any(unicodedata.category(letter) == "Cc" for letter in shown.replace("\n", ""))
 
 
-@given(note=st.lists(st.sampled_from(WORDS), max_size=9).map(" ".join), width=st.integers(1, 90))
-def test_description_is_wrapped(note, width):
-    attention = identity(["a", "b"], ["x"])
-    attention = replace(attention, recording=replace(attention.recording, note=note))
-    lines = text_heatmap(attention, width=width).rsplit(f"{LEGEND}\n", 1)[1].split("\n")
-    assert "".join(lines).replace(" ", "") == attention.description.replace(" ", "")
-    assert all(cell_len(line) <= width or len(graphemes(line)) == 1 for line in lines)
-
-
 @pytest.mark.parametrize(("rows", "columns"), [(0, 2), (0, 0), (1, 0)])
 def test_empty_maps(rows, columns):
     attention = Attention.of(["a"] * columns, ["x"] * rows, np.zeros((rows, columns)))
@@ -197,10 +184,6 @@ def test_unused_words_are_counted_and_the_first_ones_listed():
     assert list_words(words[1:]).split(" · ") == [*words[1 : 1 + 2 * MAX_LISTED], "and 3 more"]
 
 
-def test_an_output_without_words_has_no_links():
-    assert "←" not in summarize(Attention.of(["a"], ["⏎"], [[1.0]]))
-
-
 @pytest.mark.parametrize("view", [{}, {"unit": "subwords"}, {"kind": "encoder"}, {"kind": "decoder"}])
 def test_every_kind_of_map_is_described(view):
     attention = random_attention(**view)
@@ -211,26 +194,7 @@ def test_every_kind_of_map_is_described(view):
         assert "nan" not in describe(attention)
 
 
-def test_cells_of_an_image_are_called_cells():
-    attention = Attention.of(None, ["a", "dog"], [[1.0, 0.0, 0.0, 0.0], [0.0, 0.6, 0.4, 0.0]], grid=(2, 2))
-    links, unused = links_and_unused(attention)
-    assert links == ["a ← 1,1 1.00", "dog ← 1,2 0.60"]
-    assert unused.startswith("1 cell ")
-    assert unused.endswith(": 2,2")
-
-
-def test_every_faithfulness_has_a_meaning():
-    for value, level in ((1.0, 0), (0.6, 0), (0.3, 1), (0.1, 2), (0.0, 3), (-1.0, 3)):
-        assert describe_faithfulness(value) == f"{value:.2f}: {FAITHFULNESS[level][1]}"
-    assert "unknown" in describe_faithfulness(math.nan)
-
-
 def test_numbers_are_those_of_the_map():
     assert describe_coverage(SCHOOL).startswith("from very 0.05 to school 0.83 ")
     assert describe_sink(SCHOOL).startswith("3 % ")
     assert describe_entropy(SCHOOL).startswith(f"{SCHOOL.entropy().mean():.2f} nats")
-
-
-@pytest.mark.parametrize(("kind", "side"), [("cross", "output"), ("decoder", "output"), ("encoder", "source")])
-def test_coverage_names_the_side_of_its_rows(kind, side):
-    assert f"{side} word" in describe_coverage(random_attention().with_view(kind=kind))

@@ -51,8 +51,6 @@ Files = tuple[tuple[Path, Path], ...]
 
 @dataclass(frozen=True)
 class ModelSpec:
-    """One model of a comparison."""
-
     name: str  # as given, e.g. rnn-luong:score=dot
     settings: dict[str, Any]  # that differ from the shared ones
 
@@ -150,7 +148,6 @@ class Experiment:
 
     @property
     def held_out(self) -> Corpus | None:
-        """Validation data, if given."""
         return Corpus.of(self.dev) if self.dev else None
 
     @property
@@ -293,7 +290,6 @@ def write_built_in(directory: Path, pairs: int = PAIRS) -> None:
 
 
 def built_in_files(directory: Path) -> dict[str, Any]:
-    """Return the fields of an Experiment on the built-in text."""
     train, dev, test, beyond = (
         (directory / f"{name}.en", directory / f"{name}.ko") for name in ("train", "dev", "by_length", "beyond")
     )

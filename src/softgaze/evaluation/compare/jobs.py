@@ -29,7 +29,8 @@ from softgaze.training.preprocess import preprocess
 from softgaze.training.run_directory import RESULT
 
 if TYPE_CHECKING:
-    from softgaze.translator import Translation, Translator
+    from softgaze.translation import Translation
+    from softgaze.translator import Translator
 
 JOBS = ("train", "translate")
 TRAINED, TRANSLATED = "trained.json", "translated.json"

@@ -7,15 +7,14 @@ from softgaze.atomic_io import write_text
 from softgaze.evaluation.by_length import BucketScore, LengthCurve, length_chart, range_label
 from softgaze.evaluation.compare.experiment import Experiment
 from softgaze.evaluation.compare.results import Record, collect_results
-from softgaze.evaluation.ngram_stats import TITLES
 from softgaze.evaluation.report import p_cell
-from softgaze.evaluation.significance import Estimate
+from softgaze.evaluation.significance import TITLES, Estimate
 from softgaze.evaluation.tables import Table, escape, escape_markdown
 from softgaze.explain.attention_map import Attention
 from softgaze.explain.render.charts import Axis, ChartPoint, Panel, Series, line_chart, marker
 from softgaze.explain.render.heatmap_svg import draw_bare_heatmap
 from softgaze.explain.render.pages import document
-from softgaze.explain.render.svg_primitives import element
+from softgaze.explain.render.svg import element
 from softgaze.explain.render.text_layout import truncate
 from softgaze.explain.what_if import word_diff
 

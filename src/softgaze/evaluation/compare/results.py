@@ -21,8 +21,7 @@ from softgaze.evaluation.compare.jobs import (
     read_record,
     select_sentences,
 )
-from softgaze.evaluation.ngram_stats import TITLES, NgramStats, count_ngrams
-from softgaze.evaluation.significance import difference, estimate, signature
+from softgaze.evaluation.significance import TITLES, NgramStats, count_ngrams, difference, estimate, signature
 from softgaze.metrics import sentence_scores
 from softgaze.training.callbacks import read_metrics
 from softgaze.training.preprocess import FACTS

@@ -3,7 +3,7 @@
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
-from textwrap import wrap
+from textwrap import fill, wrap
 
 from softgaze.evaluation.by_length import range_label
 from softgaze.evaluation.complexity.dependence import MEASURES, Dependence
@@ -242,9 +242,7 @@ def _notes(results: Sequence[Dependence]) -> dict[str, str]:
 
 
 def _definitions(meanings: Mapping[str, str]) -> str:
-    return "\n".join(_hanging(f"{name}: {meaning}") for name, meaning in meanings.items())
-
-
-def _hanging(sentence: str) -> str:
-    """Wrap a sentence with a hanging indent."""
-    return "\n".join(wrap(sentence, TEXT_WIDTH, initial_indent="  ", subsequent_indent="    "))
+    sentences = (f"{name}: {meaning}" for name, meaning in meanings.items())
+    return "\n".join(
+        fill(sentence, TEXT_WIDTH, initial_indent="  ", subsequent_indent="    ") for sentence in sentences
+    )

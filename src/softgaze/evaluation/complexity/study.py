@@ -90,8 +90,6 @@ class Measurement:
 
 
 class Quantity(NamedTuple):
-    """A column of the table."""
-
     key: str  # attribute of a Measurement
     law_name: str  # attribute of a Theory
     name: str

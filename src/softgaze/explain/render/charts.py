@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from softgaze.explain.render.svg_primitives import (
+from softgaze.explain.render.svg import (
     FAINT,
     INK,
     LINE,

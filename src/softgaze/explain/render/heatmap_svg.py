@@ -14,7 +14,7 @@ import numpy as np
 from softgaze.errors import UsageError
 from softgaze.explain.alignment import Alignment
 from softgaze.explain.attention_map import Attention
-from softgaze.explain.render.svg_primitives import (
+from softgaze.explain.render.svg import (
     BLACK,
     FAINT,
     GOLD,

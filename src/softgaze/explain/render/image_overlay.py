@@ -15,7 +15,7 @@ from softgaze.data.images import Photo
 from softgaze.explain.attention_map import Attention
 from softgaze.explain.recording import Matrix
 from softgaze.explain.render.heatmap_svg import BASELINE, MARGIN, NOTE_LINE, NOTE_SIZE, PAD
-from softgaze.explain.render.svg_primitives import (
+from softgaze.explain.render.svg import (
     BLACK,
     FAINT,
     INK,
@@ -58,7 +58,6 @@ class OverlayLayout:
 
     @cached_property
     def size(self) -> tuple[float, float]:
-        """Width and height of one image."""
         shape = self.photo.size if self.photo else self.grid[::-1]
         return MAX_SIDE * shape[0] / max(shape), MAX_SIDE * shape[1] / max(shape)
 
@@ -117,7 +116,8 @@ def draw_image_overlay(attention: Attention, *, about: str = "", raw: bool = Fal
     if layout.photo is None:
         image = element("rect", id="photo", fill=WHITE, stroke=LINE, **box)
     else:
-        image = element("image", id="photo", href=layout.photo.data_url, preserveAspectRatio="none", **box)
+        address = f"data:{layout.photo.media};base64,{base64.b64encode(layout.photo.image).decode()}"
+        image = element("image", id="photo", href=address, preserveAspectRatio="none", **box)
     x, y = layout.corner(0)
     label_x, label_y = x + layout.size[0] / 2, y + layout.size[1] + LABEL_SIZE * 1.2
     label = text(label_x, label_y, "original", "middle", fill=FAINT, font_size=NUMBER_SIZE)

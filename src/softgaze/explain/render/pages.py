@@ -21,7 +21,7 @@ import numpy as np
 from softgaze.bundle import ATTENTION, Bundle
 from softgaze.errors import DataError
 from softgaze.explain.alignment import Alignment
-from softgaze.explain.attention_map import Attention
+from softgaze.explain.attention_map import MIN_RELIABILITY, Attention
 from softgaze.explain.corpus_report import MIN_FAITHFULNESS, RANKINGS, CorpusReport
 from softgaze.explain.recording import KINDS, MEASURES, ROWS, UNITS, Matrix, PartAttention, SelectedMap
 from softgaze.explain.render.heatmap_svg import draw_heatmap
@@ -94,7 +94,7 @@ def _page(name: str, title: str, heading: str, data: Any, recordings: Sequence[A
 
 def _selected(attention: Attention) -> dict[str, Any] | None:
     selected = attention.selected_map
-    return {"view": vars(selected.view), "text": selected.describe()} if selected else None
+    return {"view": vars(selected.view), "text": attention.selection_text} if selected else None
 
 
 # --- one sentence -----------------------------------------------------------------------------------------------
@@ -125,6 +125,7 @@ def attention_page(
     data = {
         "names": NAMES,
         "selected": _selected(attention),
+        "reliability": attention.reliability and attention.reliability.to_dict(),
         "cores": {"source": recording.source.core_of, "target": recording.target.core_of},
         "gold": {"links": sorted(gold.links), "possible": sorted(gold.possible)} if gold else None,
         "occlusion": packed,
@@ -180,12 +181,25 @@ def without_self_attention(attention: Attention) -> Attention:
 def corpus_page(report: CorpusReport, facts: Mapping[str, Any]) -> str:
     """Return the page of a corpus report; `facts` are model, corpus, beam_size, and the description of the maps."""
     required = ("line", "source", "output", "coverage", "faithfulness", "sink", "weights")
-    optional = ("reference", "uncovered", "shortfall", "omitted", "misfit", "repeated", "different", "aer", "scores")
+    optional = (
+        "reference",
+        "uncovered",
+        "shortfall",
+        "omitted",
+        "misfit",
+        "unsupported",
+        "reliability",
+        "repeated",
+        "different",
+        "aer",
+        "scores",
+    )
     data = {
         "facts": dict(facts),
         "summary": report.summary(),
         "isComplete": report.is_complete,
         "minFaithfulness": MIN_FAITHFULNESS,
+        "minReliability": MIN_RELIABILITY,
         "rankings": {name: {"title": rank.title, "explained": rank.explained} for name, rank in RANKINGS.items()},
         "sentences": [
             {name: getattr(sentence, name) for name in required}

@@ -98,7 +98,6 @@ def _shade(weight: float) -> str:
 
 
 def pad_to(word: str, width: int) -> str:
-    """Pad with spaces to `width` terminal cells."""
     return isolate(word) + " " * (width - cell_len(word))
 
 

@@ -109,6 +109,11 @@ function computeNumbers() {
     sink: { value: sinkOf(map), title: "Sink", unit: "",
       meaning: "Mean share of the attention on BOS and EOS." },
   };
+  if (data.reliability && isShownSelected()) {
+    const { value, links } = data.reliability;
+    numbers.reliability = { value, rows: map.rows.map((label) => links[label.word] ?? null), title: "Reliability", unit: "of the links are right",
+      meaning: "Calibrated on held-out text. Point at a word for the probability that its link is right." };
+  }
   if (occlusion && view.kind === "cross") {
     numbers.faithfulness = { value: faithfulnessOf(wordWeights(recording, view), occlusion), title: "Faithfulness", unit: "",
       meaning: "Rank correlation of attention with occlusion, the effect of leaving words out: 1 is full agreement, 0 is none." };
@@ -125,6 +130,18 @@ function showNumbers(active) {
     return make("div", { "data-name": name }, make("dt", {}, title), make("dd", {}, ...values), make("dd", { class: "faint" }, meaning));
   });
   find("numbers").replaceChildren(...cards);
+}
+
+const isShownSelected = () => Boolean(data.selected && isSameView(data.selected.view, { ...state.view, unit: data.selected.view.unit }));
+
+/* How far the shown map can be relied on; a low value is a warning. */
+function showReliability() {
+  const { reliability } = data, isSelected = isShownSelected();
+  const share = reliability && `About ${Math.round(100 * reliability.value)} % of the links of this sentence are right`;
+  find("reliability").hidden = !reliability;
+  find("reliability").classList.toggle("warning", Boolean(reliability?.is_low && isSelected));
+  if (!reliability) return;
+  find("reliability").textContent = !isSelected ? "The reliability of this map was not measured." : reliability.is_low ? `Do not rely on this map. ${share}.` : `${share}.`;
 }
 
 /* The map as a table for screen readers. */
@@ -176,6 +193,7 @@ function showView() {
   heatmap.show(state.map, gold);
   find("heat").setAttribute("aria-label", `Heat map of the ${description}. The table below has the same numbers.`);
   find("description").textContent = description;
+  showReliability();
   showControls();
   showTiles();
   showAsText();
@@ -229,7 +247,7 @@ function showControls() {
   if (data.gold) find("gold").disabled = view.kind !== "cross"; // gold links are between source and output
   find("save-pharaoh").disabled = view.kind !== "cross"; // as are all links
   find("gold")?.setAttribute("aria-pressed", String(state.showsGold));
-  find("selected")?.setAttribute("aria-pressed", String(isSameView(data.selected.view, { ...view, unit: data.selected.view.unit })));
+  find("selected")?.setAttribute("aria-pressed", String(isShownSelected()));
 }
 
 // --- all layers and heads ------------------------------------------------------------------------------------------

@@ -13,8 +13,10 @@ const COLUMNS = {
   line: { title: "Line", value: (sentence) => sentence.line, isBad: false, show: count },
   uncovered: { title: "Uncovered", value: (sentence) => (sentence.uncovered?.length ?? 0) + (sentence.shortfall ?? 0) / 1000, isBad: true, show: (value) => String(Math.floor(value)) },
   omitted: { title: "Omitted", value: (sentence) => (sentence.omitted ? sentence.misfit : 0), isBad: true, show: (value) => `${value.toFixed(1)} nats` },
+  unsupported: { title: "Unsupported", value: (sentence) => sentence.unsupported?.length ?? 0, isBad: true, show: String },
   repetition: { title: "Repeated", value: (sentence) => (sentence.repeated?.length ?? 0) / Math.max(sentence.output.length, 1), isBad: true, show: percent },
   coverage: { title: "Coverage", value: (sentence) => sentence.coverage, isBad: false, show: percent },
+  reliability: { title: "Reliability", value: (sentence) => sentence.reliability ?? null, isBad: false, show: percent },
   faithfulness: { title: "Faithfulness", value: (sentence) => sentence.faithfulness, isBad: false, show: (value) => value.toFixed(2) },
   aer: { title: "AER", value: (sentence) => sentence.aer ?? null, isBad: true, show: percent },
   chrf: { title: "chrF", value: (sentence) => sentence.scores?.chrf ?? null, isBad: false, show: (value) => value.toFixed(0) },
@@ -26,7 +28,9 @@ const shownColumns = Object.keys(COLUMNS).filter((name) => corpus.sentences.some
 const IS_RANKED = {
   uncovered: (sentence) => Boolean(sentence.uncovered),
   omitted: (sentence) => Boolean(sentence.omitted),
+  unsupported: (sentence) => Boolean(sentence.unsupported),
   repetition: (sentence) => Boolean(sentence.repeated),
+  reliability: (sentence) => sentence.reliability !== undefined && sentence.reliability < corpus.minReliability,
   faithfulness: (sentence) => sentence.faithfulness !== null && sentence.faithfulness < corpus.minFaithfulness,
   aer: (sentence) => sentence.aer > 0,
   chrf: (sentence) => (sentence.scores?.chrf ?? 100) < 100,
@@ -119,7 +123,7 @@ function numberCell(name, sentence) {
 
 function openButton(sentence, isOpen) {
   const source = make("span", { class: "source", dir: "auto" }, ...marked(sentence.source, { uncovered: sentence.uncovered, omitted: sentence.omitted }));
-  const output = make("span", { class: "output-in-row", dir: "auto" }, ...marked(sentence.output, { repeated: sentence.repeated, different: sentence.different }));
+  const output = make("span", { class: "output-in-row", dir: "auto" }, ...marked(sentence.output, { unsupported: sentence.unsupported, repeated: sentence.repeated, different: sentence.different }));
   const button = make("button", { type: "button", class: "open-sentence", "aria-expanded": String(isOpen) }, source, output);
   button.addEventListener("click", () => toggle(sentence.line));
   return button;
@@ -177,6 +181,7 @@ function factsOf(sentence) {
   const facts = [
     ["Uncovered", sentence.uncovered && named(sentence.source, sentence.uncovered)],
     ["Omitted", sentence.omitted && `${named(sentence.source, sentence.omitted)} (the translation is up to ${sentence.misfit.toFixed(1)} nats more likely without)`],
+    ["Unsupported", sentence.unsupported && named(sentence.output, sentence.unsupported)],
     ["Repeated", sentence.repeated && named(sentence.output, sentence.repeated)],
     ["Reference", sentence.reference && sentence.reference.join(" ")],
     ["Scores", sentence.scores?.chrf !== undefined && `chrF ${sentence.scores.chrf.toFixed(1)}, BLEU ${sentence.scores.bleu.toFixed(1)}`],
@@ -215,7 +220,7 @@ function showPager(total) {
 
 function showHeadline() {
   const { summary, facts, sentences, isComplete } = corpus, { words } = summary;
-  const parts = [`${facts.corpus}, translated by ${facts.model} with beam size ${facts.beam_size}: ${count(summary.sentences)} sentences, ${count(words.all)} source words (${count(words.uncovered)} uncovered, ${count(words.omitted)} omitted); repeated output words: ${count(words.repeated)}.`];
+  const parts = [`${facts.corpus}, translated by ${facts.model} with beam size ${facts.beam_size}: ${count(summary.sentences)} sentences, ${count(words.all)} source words (${count(words.uncovered)} uncovered, ${count(words.omitted)} omitted); output words: ${count(words.unsupported)} unsupported, ${count(words.repeated)} repeated.`];
   if (summary.aer !== null) parts.push(`The alignment error rate on the reference is ${(100 * summary.aer).toFixed(1)} %.`);
   if (summary.empty) parts.push(`${count(summary.empty)} empty lines were skipped.`);
   if (!isComplete) parts.push(`This page lists the worst ${count(sentences.length)}; the counts include all.`);

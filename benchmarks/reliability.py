@@ -1,0 +1,135 @@
+"""Is the stated reliability of attention maps right? Calibrate models on held-out text, compare with gold alignments.
+
+    python -m benchmarks.reliability NAME MODEL TRAIN_SRC TRAIN_TGT DEV_SRC DEV_TGT TEST_SRC TEST_TGT GOLD BASE [NAME …]
+
+Writes `reliability.md`, `.json` and `.svg`. A link is right if the gold alignment has it as sure or possible.
+References are forced as output, because gold alignments belong to them. MODEL is not changed.
+"""
+
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+
+from benchmarks.report import circumstances
+from softgaze.alignment import train_aligner
+from softgaze.data.corpus import read_lines, read_pairs
+from softgaze.evaluation.confidence_metrics import Reliability, ReliabilityBin, area_under_curve, reliability_chart
+from softgaze.evaluation.tables import Table
+from softgaze.explain.alignment import parse_lines
+from softgaze.explain.reliability import calibrate_reliability, label_links
+from softgaze.training.validation import ALIGNER_PAIRS
+from softgaze.translator import load
+
+ARGUMENTS = 10
+HEADER = ["", "sentences", "links", "right", "stated", "error", "correlation", "AUC of links", "fit"]
+NOTE = (
+    "Right: share of the links of the selected map that gold has. Stated: mean reliability. Error: expected "
+    "calibration error over ten bins of sentences, weighted by links. Correlation: of the reliability and the share of "
+    "right links of sentences. AUC: probability that a right link has a higher probability than a wrong one. Fit: "
+    "seconds, with the aligner."
+)
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The reliability of one model on one test set with gold alignments."""
+
+    bins: list[tuple[int, int, float, float]]  # sentences, links, stated, right
+    right: float
+    stated: float
+    correlation: float
+    auc: float
+    seconds: float
+
+    def reliability(self) -> Reliability:
+        """Return it for the chart; the unit of a bin is a link."""
+        rows = tuple(ReliabilityBin(links, stated, right) for _, links, stated, right in self.bins)
+        return Reliability(rows, self.auc, float("nan"), None)
+
+
+def measure(model: Path, train: list[Path], dev: list[Path], test: list[Path], gold_file: Path, base: int) -> Measured:
+    translator = load(model, engine="torch")
+    start = time.perf_counter()
+    pairs = list(read_pairs(*train))
+    aligner = translator.statistical_aligner or train_aligner(pairs[:: max(1, len(pairs) // ALIGNER_PAIRS)])
+    calibration = calibrate_reliability(translator, aligner, list(read_pairs(*dev)))
+    seconds = time.perf_counter() - start
+    if calibration is None:
+        raise SystemExit(f"{model}: its reliability cannot be fitted")
+    tested = list(read_pairs(*test))
+    gold = parse_lines(list(read_lines(gold_file)), base, str(gold_file))
+    labelled = [
+        label_links(translator, [pair], [own.links | own.possible]) for pair, own in zip(tested, gold, strict=True)
+    ]
+    labelled = [each for each in labelled if len(each.is_right)]
+    probs = [calibration.function.probs(each.features) for each in labelled]
+    stated, right = (
+        np.array([own.mean() for own in values]) for values in (probs, [each.is_right for each in labelled])
+    )
+    links = np.array([len(own) for own in probs])
+    bins = np.minimum((10 * stated).astype(int), 9)
+    masks = [bins == index for index in range(10) if (bins == index).any()]
+    rows: list[tuple[int, int, float, float]] = []
+    for mask in masks:
+        mean_stated, mean_right = (float(np.average(v[mask], weights=links[mask])) for v in (stated, right))
+        rows.append((int(mask.sum()), int(links[mask].sum()), round(mean_stated, 4), round(mean_right, 4)))
+    auc = area_under_curve(np.concatenate(probs), np.concatenate([each.is_right for each in labelled]))
+    return Measured(
+        bins=rows,
+        right=round(float(np.average(right, weights=links)), 4),
+        stated=round(float(np.average(stated, weights=links)), 4),
+        correlation=round(float(np.corrcoef(stated, right)[0, 1]), 4),
+        auc=round(auc, 4),
+        seconds=round(seconds, 1),
+    )
+
+
+def main() -> None:
+    arguments = iter(sys.argv[1:])
+    results: dict[str, Measured] = {}
+    while row := list(islice(arguments, ARGUMENTS)):
+        name, model, *paths, base = row
+        files = [Path(path) for path in paths]
+        results[name] = measure(Path(model), files[:2], files[2:4], files[4:6], files[6], int(base))
+        print(name, results[name], flush=True)
+    folder = Path(__file__).parent
+    (folder / "reliability.json").write_text(
+        json.dumps({name: asdict(each) for name, each in results.items()}, indent=1, ensure_ascii=False) + "\n",
+        encoding="utf-8",
+    )
+    cells = [
+        [name, f"{sum(own[0] for own in each.bins):,}", f"{each.reliability().words:,}"]
+        + [f"{100 * value:.1f} %" for value in (each.right, each.stated, each.reliability().ece)]
+        + [f"{each.correlation:.2f}", f"{each.auc:.3f}", f"{each.seconds:.0f} s"]
+        for name, each in results.items()
+    ]
+    bins = [
+        [
+            name,
+            f"{10 * int(10 * stated)}–{10 * int(10 * stated) + 10} %",
+            f"{count:,}",
+            f"{links:,}",
+            f"{100 * stated:.1f} %",
+            f"{100 * right:.1f} %",
+        ]
+        for name, each in results.items()
+        for count, links, stated, right in each.bins
+    ]
+    tables = [Table("", HEADER, cells, NOTE), Table("", ["", "bin", "sentences", "links", "stated", "right"], bins)]
+    text = "\n\n".join(
+        [f"# Reliability of attention maps\n\n{circumstances('reliability')}", *(t.markdown() for t in tables)]
+    )
+    (folder / "reliability.md").write_text(f"{text}\n\n![Reliability diagram](reliability.svg)\n", encoding="utf-8")
+    chart = reliability_chart(
+        {name: each.reliability() for name, each in results.items()}, "Reliability of attention maps", "links"
+    )
+    (folder / "reliability.svg").write_text(chart + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,205 @@
+"""Reliability of an attention map on one sentence: the share of its links that can be expected to be right.
+
+Each output word is linked to the source word with its largest weight. The probability that this link is right is a
+logistic function of features that need no gold alignment: how peaked the map is, whether the maps of the other layers
+agree, how far the link is from the diagonal, how likely the model finds the output, and into how many tokens the source
+words are split. The reliability of a sentence is the mean of its links.
+
+The function is fitted on held-out text with the links of a statistical aligner: on references and on the model's own
+translations, of sentences alone and concatenated, and of misspelled ones, so that it knows unfamiliar text, too.
+"""
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import asdict, replace
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from softgaze.bundle import RELIABILITY
+from softgaze.explain.alignment import Links
+from softgaze.explain.attention_map import Attention, LinkReliability, row_column_normalize
+from softgaze.explain.confidence import Calibration
+from softgaze.explain.explanation import Translator
+from softgaze.explain.map_selection import SentencePairs, candidate_views, concatenate, word_maps
+from softgaze.explain.recording import Flags, Matrix, Recording, SelectedMap, View
+from softgaze.explain.scoring import Scorer, TokenizedPair, record_attention
+from softgaze.search.options import SearchOptions
+from softgaze.special_tokens import EOS
+
+if TYPE_CHECKING:
+    from softgaze.alignment import StatisticalAligner
+
+FEATURES = 12
+MIN_LOG_PROB = -15.0  # nats: smaller ones say no more
+TINY = 1e-9
+HELD_OUT_PAIRS, GENERATED = 160, 80  # held-out pairs to fit on; translated by the model itself
+CONCATENATED = ((2, 40), (4, 30))  # sentences joined, and how many such texts
+MISSPELLED = ((0.3, 20), (1.0, 10))  # share of misspelled words, and how many such sentences
+SEED = 0
+
+
+class ReliabilityCalibration(NamedTuple):
+    """The logistic function of link features, and the map it holds for."""
+
+    view: View
+    function: Calibration
+
+    @classmethod
+    def of_facts(cls, facts: dict[str, Any]) -> "ReliabilityCalibration | None":
+        """Read the calibration from the facts of a bundle."""
+        function = Calibration.of_facts(facts, RELIABILITY, FEATURES)
+        return None if function is None else cls(SelectedMap.view_of(facts[RELIABILITY]["view"]), function)
+
+    def to_facts(self) -> dict[str, Any]:
+        [(name, stored)] = self.function.to_facts(RELIABILITY).items()
+        return {name: {**stored, "view": asdict(self.view)}}
+
+
+def with_reliability(
+    translator: Translator, pairs: Sequence[TokenizedPair], maps: Sequence[Attention | None]
+) -> list[Attention | None]:
+    """Return the maps with their reliability, from one pass over all pairs; unchanged if the model has no fit for them.
+
+    Pairs with interventions have none: the function was fitted on unchanged attention.
+    """
+    calibration = ReliabilityCalibration.of_facts(translator.bundle.facts)
+    fitting = [
+        number
+        for number, (pair, attention) in enumerate(zip(pairs, maps, strict=True))
+        if attention is not None and pair.parts and calibration is not None and attention.view == calibration.view
+        if not any(part.interventions for part in pair.parts)
+    ]
+    found = [*maps]
+    if calibration is not None and fitting:
+        log_probs = token_log_probs(translator.scorer, [pairs[number] for number in fitting])
+        for number, own in zip(fitting, log_probs, strict=True):
+            attention = maps[number]
+            assert attention is not None
+            values = calibration.function.probs(link_features(attention.recording, calibration.view, own))
+            found[number] = replace(attention, reliability=LinkReliability(tuple(values.round(4).tolist())))
+    return found
+
+
+def token_log_probs(scorer: Scorer, pairs: Sequence[TokenizedPair]) -> Iterator[Matrix]:
+    """Yield the log-probabilities of the target tokens of each pair, with the EOS of each part."""
+    parts = [part._replace(target=[*part.target, EOS]) for pair in pairs for part in pair.parts]
+    scored = iter(scorer.log_probs(parts))
+    for pair in pairs:
+        yield np.concatenate([*islice(scored, len(pair.parts))])
+
+
+def link_features(recording: Recording, view: View, log_probs: Matrix) -> Matrix:
+    """Return the features (T, F) of the link of each output word."""
+    others = [
+        other
+        for other in candidate_views(recording)
+        if (other.head, other.measure, other.rows) == (None, "weights", view.rows)
+    ]
+    weights, *maps = word_maps(recording, [view, *others])  # each (T, S)
+    rows, (height, width) = np.arange(len(weights)), weights.shape
+    linked = row_column_normalize(weights).argmax(axis=1)
+    of_row = (weights / (weights.sum(axis=1, keepdims=True) + TINY))[rows, linked]
+    of_column = (weights / (weights.sum(axis=0) + TINY))[rows, linked]
+    agreement = np.mean([row_column_normalize(each).argmax(axis=1) == linked for each in maps], axis=0)
+    mass = np.mean([(each / (each.sum(axis=1, keepdims=True) + TINY))[rows, linked] for each in maps], axis=0)
+    off_diagonal = np.abs((linked + 0.5) / width - (rows + 0.5) / height)
+    own = np.array([log_probs[list(label.positions)].sum() for label in recording.target.core_labels()])
+    own = own.clip(min=MIN_LOG_PROB)
+    tokens = float(np.mean([len(label.positions) for label in recording.source.core_labels()]))  # of a source word
+    means = [of_row.mean(), agreement.mean(), own.mean(), np.exp(own.mean()), tokens]
+    columns = [of_row, of_column, agreement, mass, off_diagonal, own, np.exp(own), *(np.full(height, m) for m in means)]
+    return np.stack(columns, axis=1)
+
+
+# --- calibration ------------------------------------------------------------------------------------------------
+
+
+class LabelledLinks(NamedTuple):
+    """The links of a map with their features, whether each is right, and whether the aligner links the word at all."""
+
+    features: Matrix  # (N, F)
+    is_right: Flags  # (N,)
+    is_linked: Flags  # (N,)
+
+
+def calibrate_reliability(
+    translator: Translator, aligner: "StatisticalAligner", pairs: SentencePairs
+) -> ReliabilityCalibration | None:
+    """Fit the reliability of the selected map on held-out pairs; None if there are too few words.
+
+    A link is wrong if the aligner links its word differently. A word that the aligner does not link counts only in the
+    model's own translations: aligners miss some words of references, too, and words above this share are hallucinated.
+    """
+    if translator.selected_map is None or not translator.bundle.tokenizers.source.is_text:
+        return None
+    pairs = [pair for pair in pairs if min(len(side.split()) for side in pair) > 1][:HELD_OUT_PAIRS]
+    if not pairs:
+        return None
+    links = [alignment.links for alignment in aligner.align(pairs)]
+    texts = [(pairs, links), *(concatenate(pairs, links, size, count) for size, count in CONCATENATED)]
+    labelled = [label_links(translator, *each) for each in texts]
+    counts = [each.is_linked.astype(float) for each in labelled]
+    missed = 1 - labelled[0].is_linked.mean() if len(labelled[0].is_linked) else 0.0
+    for spelled, meant in generation_sources([source for source, _ in own] for own, _ in texts):
+        own = label_generated(translator, aligner, spelled, meant)
+        unlinked = 1 - own.is_linked.mean() if len(own.is_linked) else 0.0
+        hallucinated = max(0.0, 1 - missed / unlinked) if unlinked else 0.0  # share of the unlinked words
+        labelled.append(own)
+        counts.append(np.where(own.is_linked, 1.0, hallucinated))
+    features, is_right, _ = (np.concatenate(column) for column in zip(*labelled, strict=True))
+    function = Calibration.fit(features, is_right, len(pairs), np.concatenate(counts))
+    return None if function is None else ReliabilityCalibration(translator.selected_map.view, function)
+
+
+def generation_sources(texts: Iterable[list[str]]) -> Iterator[tuple[list[str], list[str]]]:
+    """Yield the sources that the model translates itself, and the same without misspelled words."""
+    first, *others = texts
+    yield first[:GENERATED], first[:GENERATED]
+    for own in others:
+        yield own[: len(own) // 2], own[: len(own) // 2]
+    random = np.random.default_rng(SEED)
+    for share, count in MISSPELLED:
+        yield [misspell(source, share, random) for source in first[:count]], first[:count]
+
+
+def label_generated(
+    translator: Translator, aligner: "StatisticalAligner", spelled: Sequence[str], meant: Sequence[str]
+) -> LabelledLinks:
+    """Label the links of the model's own translations; the aligner reads the sources that are `meant`."""
+    outputs = translator.translate(spelled, SearchOptions(beam_size=1))
+    chosen = [index for index, output in enumerate(outputs) if len(output.parts) == 1 and output.text.strip()]
+    alignments = aligner.align([(meant[index], outputs[index].text) for index in chosen])
+    pairs = [(spelled[index], outputs[index].text) for index in chosen]
+    return label_links(translator, pairs, [alignment.links for alignment in alignments])
+
+
+def misspell(text: str, share: float, random: np.random.Generator) -> str:
+    """Swap the inner letters of a share of the words, so that the tokenizer splits them into unusual tokens."""
+    words = text.split()
+    for index, word in enumerate(words):
+        if len(word) > 3 and random.random() < share:
+            inner = [*word[1:-1]]
+            random.shuffle(inner)
+            words[index] = word[0] + "".join(inner) + word[-1]
+    return " ".join(words)
+
+
+def label_links(translator: Translator, pairs: SentencePairs, links: Sequence[Links]) -> LabelledLinks:
+    """Compare the links of the selected map with given ones; texts without spaces are left out."""
+    tokenizers, view = translator.bundle.tokenizers, translator.selected_map.view
+    tokenized = [TokenizedPair.of(*pair, tokenizers) for pair in pairs]
+    chosen = [number for number, pair in enumerate(tokenized) if pair.parts]
+    recordings = record_attention(translator.scorer, tokenizers, [tokenized[number] for number in chosen])
+    log_probs = token_log_probs(translator.scorer, [tokenized[number] for number in chosen])
+    rows, right, linked = [np.zeros((0, FEATURES))], [np.zeros(0, bool)], [np.zeros(0, bool)]
+    for number, recording, own in zip(chosen, recordings, log_probs, strict=True):
+        if (recording.source.words, recording.target.words) != tuple(tuple(side.split()) for side in pairs[number]):
+            continue
+        found = link_features(recording, view, own)
+        best = row_column_normalize(word_maps(recording, [view])[0]).argmax(axis=1)
+        targets = {target for _, target in links[number]}
+        rows.append(found)
+        right.append(np.array([(int(source), target) in links[number] for target, source in enumerate(best)]))
+        linked.append(np.array([target in targets for target in range(len(best))]))
+    return LabelledLinks(np.concatenate(rows), np.concatenate(right), np.concatenate(linked))

@@ -1,0 +1,107 @@
+"""Reliability of a map on one sentence: its fit, where it is stated, and the warning."""
+
+from dataclasses import asdict, replace
+
+import numpy as np
+import pytest
+
+from bundles import SMALL, lines, make_bundle
+from softgaze.bundle import ATTENTION, add_facts
+from softgaze.explain import Alignment, Attention, SelectedMap, View
+from softgaze.explain.confidence import Calibration
+from softgaze.explain.map_selection import concatenate
+from softgaze.explain.reliability import (
+    FEATURES,
+    ReliabilityCalibration,
+    calibrate_reliability,
+    label_links,
+    misspell,
+)
+from softgaze.serve.explain_jobs import attention_json
+from softgaze.translator import load
+
+VIEW = View(layer=0)
+
+
+def model_with(path, share):
+    """A model whose links are right with a fixed probability, whatever the sentence."""
+    bias = float(np.log(share / (1 - share)))
+    make_bundle(path, options=SMALL)
+    function = Calibration((bias, *[0.0] * FEATURES), 1, 1)
+    add_facts(path, {ATTENTION: SelectedMap(VIEW, 0.9, "test", 5).to_dict()})
+    add_facts(path, ReliabilityCalibration(VIEW, function).to_facts())
+    return load(path, "cpu", engine="torch")
+
+
+class RandomAligner:
+    """Confirms the links of a model's map with a fixed probability."""
+
+    def __init__(self, translator, share):
+        self.translator, self.share, self.random = translator, share, np.random.default_rng(0)
+
+    def align(self, pairs):
+        found = self.translator.aligner().align(pairs)
+        return [
+            Alignment(frozenset((s if self.random.random() < self.share else s + 1, t) for s, t in own.links))
+            for own in found
+        ]
+
+
+@pytest.mark.parametrize(("share", "is_low"), [(0.9, False), (0.3, True)])
+def test_every_output_states_the_reliability_of_this_sentence(tmp_path, share, is_low):
+    attention = model_with(tmp_path / "model", share).translate("the old dog sees a tree.").attention
+    assert attention.reliability.value == pytest.approx(share, abs=1e-3)
+    assert len(attention.reliability.links) == len(attention.recording.target.words)
+    assert attention.reliability.is_low == is_low
+    text = f"about {share:.0%} of the links"
+    figure, page = attention.plot().svg, attention.to_html()
+    for shown in (attention.description, str(attention), figure, page):
+        assert text in " ".join(shown.split())
+        assert ("do not rely on this map" in " ".join(shown.split())) == is_low
+    assert attention_json(attention)["reliability"]["is_low"] == is_low
+    attention.to_json(tmp_path / "map.json")
+    assert Attention.load(tmp_path / "map.json").reliability == attention.reliability
+
+
+def test_no_other_map_has_the_reliability_of_the_selected_one(tmp_path):
+    translation = model_with(tmp_path / "model", 0.9).translate("the old dog sees a tree.")
+    assert "90%" not in translation.attention.norms().description
+    assert translation.what_if(mask="dog").attention.reliability is None
+    calibration = ReliabilityCalibration(replace(VIEW, measure="norms"), Calibration((0.0,) * (FEATURES + 1), 1, 1))
+    add_facts(tmp_path / "model", calibration.to_facts())
+    attention = load(tmp_path / "model", "cpu", engine="torch").translate("the dog sees.").attention
+    assert attention.reliability is None
+    assert "reliability not measured" in attention.description
+
+
+@pytest.mark.parametrize("share", [0.8, 0.4])
+def test_a_fit_states_the_share_of_links_that_the_aligner_confirms(tmp_path, share, monkeypatch):
+    for name in ("CONCATENATED", "MISSPELLED"):  # an untrained model has other links in longer texts
+        monkeypatch.setattr(f"softgaze.explain.reliability.{name}", ())
+    translator = model_with(tmp_path / "model", 0.5)
+    pairs = [*zip(lines("en", 160), lines("ko", 160), strict=True)]
+    fitted = calibrate_reliability(translator, RandomAligner(translator, share), pairs)
+    labelled = label_links(translator, pairs, [frozenset()] * len(pairs))
+    assert fitted.function.probs(labelled.features).mean() == pytest.approx(share, abs=0.06)
+    assert fitted.view == VIEW
+    assert ReliabilityCalibration.of_facts(fitted.to_facts()) == fitted
+    assert asdict(fitted.view) == fitted.to_facts()["reliability"]["view"]
+
+
+def test_concatenated_pairs_keep_their_links():
+    pairs = [(f"a{n} b{n}", f"c{n}") for n in range(6)]
+    links = [frozenset({(1, 0)})] * 6
+    texts, joined = concatenate(pairs, links, 2, 10)
+    assert len(texts) == 3
+    for (source, target), own in zip(texts, joined, strict=True):
+        linked = {(source.split()[s][1:], target.split()[t][1:]) for s, t in own}
+        assert linked == {(word[1:], word[1:]) for word in target.split()}
+        assert all(source.split()[s].startswith("b") for s, _ in own)
+
+
+def test_misspelled_words_keep_their_letters():
+    text = "several extraordinary sentences"
+    changed = misspell(text, 1.0, np.random.default_rng(1))
+    assert changed != text
+    assert [sorted(word) for word in changed.split()] == [sorted(word) for word in text.split()]
+    assert misspell(text, 0.0, np.random.default_rng(1)) == text
