@@ -107,6 +107,11 @@ DAMAGES = {
     "truncated tokenizer": (truncate("target.spm"), "target.spm"),
     "tokenizer is text": (write("source.spm", b"hello" * 100), "source.spm"),
     "empty tokenizer": (write("source.spm", b""), "source.spm"),
+    "only tokenizer.json": (
+        lambda directory: (write("tokenizer.json", b"{}")(directory), remove("source.spm")(directory)),
+        "source.spm: is missing; tokenizer.json",
+    ),
+    "other heads in the decoder": (configure(decoder_attention_heads=2), "attention_heads differs"),
     "no weights": (remove("model.safetensors"), "original"),
     "truncated weights": (truncate("model.safetensors"), "model.safetensors"),
     "truncated header": (truncate("model.safetensors", 0.001), "model.safetensors"),

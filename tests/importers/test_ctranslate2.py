@@ -217,6 +217,23 @@ def test_an_argos_package_gives_the_text_of_its_engine(tmp_path):
     )
 
 
+def test_an_argos_target_prefix_starts_every_target(tmp_path):
+    tokenizer = Bundle.open(trained_bundle()).tokenizers.target
+    prefix = tokenizer.pieces(tokenizer.encode(["고양이"])[0])[0]
+    bundle = tmp_path / "bundle"
+    import_model(write_argos(tmp_path, target_prefix=prefix), bundle)
+    engine = ctranslate2.Translator(str(tmp_path / "package" / "model"), compute_type="float32", intra_threads=1)
+    tokens = Bundle.open(bundle).tokenizers.source.sentencepiece.encode(SENTENCES, out_type=str)
+    theirs = engine.translate_batch(
+        tokens, beam_size=1, target_prefix=[[prefix]] * len(tokens), max_decoding_length=MAX_LENGTH, disable_unk=True
+    )
+    ours = load(bundle, engine="torch").translate(SENTENCES, beam_size=1, max_length=MAX_LENGTH)
+    assert [[*each.tokens] for each in ours] == [result.hypotheses[0][1:] for result in theirs]
+    assert any(each.tokens for each in ours)
+    free = load(trained_bundle(), engine="torch").translate(SENTENCES, beam_size=1, max_length=MAX_LENGTH)
+    assert [each.tokens for each in free] != [each.tokens for each in ours]
+
+
 def refused(path: Path, *words: str) -> None:
     before = set(Path(tempfile.gettempdir()).glob("softgaze-import-*"))
     with pytest.raises(DataError) as caught:

@@ -3,7 +3,9 @@
 import pytest
 import torch
 
-from importers import foreign
+from importers import foreign, test_marian
+from importers.marian_reference import SSRU
+from importers.test_ctranslate2 import write_directory, write_marian_directory
 from softgaze import load
 from softgaze.bundle import Bundle
 from softgaze.config import parse_config
@@ -18,7 +20,12 @@ MODELS = {
     "marian-multi-target": (foreign.marian, {"languages": ("deu", "fra")}, ("en", "fra")),
     "nllb": (foreign.nllb, {}, ("eng_Latn", "fra_Latn")),
     "nllb-legacy": (foreign.nllb, {"legacy": True}, ("eng_Latn", "fra_Latn")),
+    "mbart50": (foreign.mbart, {}, ("en_XX", "ko_KR")),
     "mbart25": (foreign.mbart, {"tokenizer": "MBartTokenizer"}, ("en_XX", "ko_KR")),
+    "m2m": (foreign.m2m, {}, ("en", "fr")),
+    "firefox": (test_marian.save, {"settings": SSRU}, ("en", "pt")),
+    "ctranslate2": (write_directory, {}, ("en", "de")),
+    "ctranslate2-marian": (write_marian_directory, {}, ("en", "xx")),
 }
 TEXT = [("bad cafe", "gag"), ("a deaf dad", "fag egg"), ("fed a bed", "gaff a gag"), ("beige cab", "egg gag gag")]
 
@@ -26,7 +33,10 @@ TEXT = [("bad cafe", "gag"), ("a deaf dad", "fag egg"), ("fed a bed", "gaff a ga
 @pytest.mark.parametrize(("make", "options", "languages"), MODELS.values(), ids=MODELS)
 def test_a_fine_tuned_import_learns_the_text(tmp_path, make, options, languages):
     make(tmp_path / "original", **options)
-    import_model(tmp_path / "original", tmp_path / "imported", verify=False)
+    stated = {}
+    if make in (write_directory, write_marian_directory):  # their files have no languages
+        stated = dict(zip(("source_lang", "target_lang"), languages, strict=True))
+    import_model(tmp_path / "original", tmp_path / "imported", verify=False, **stated)
     for side, name in enumerate(("source", "target")):
         (tmp_path / f"train.{name}").write_text("".join(f"{pair[side]}\n" for pair in TEXT * 8))
     corpus = Corpus.of([(tmp_path / "train.source", tmp_path / "train.target")], [])

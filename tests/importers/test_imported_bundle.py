@@ -12,7 +12,7 @@ from importers import foreign
 from softgaze import load
 from softgaze.bundle import Bundle
 from softgaze.cli import app
-from softgaze.cli.translate import write_lines
+from softgaze.cli.translate import LineJob
 from softgaze.errors import UsageError
 from softgaze.importers import import_model
 from softgaze.special_tokens import SPECIAL_TOKENS, UNK
@@ -135,7 +135,8 @@ def test_the_manifest_has_origin_licence_and_search(tmp_path):
     assert {"config.json", "model.safetensors", "source.spm"} <= set(facts["imported"]["files"])
     translator = load(tmp_path / "imported")
     options = translator.translate("bad cafe").options
-    assert (options.beam_size, options.length_penalty, options.max_length) == (3, 0.5, 39)
+    assert (options.beam_size, options.length_penalty, options.max_length) == (3, 0.5, None)
+    assert translator.max_source_length == 39  # longer text is split, not cut
     assert translator.translate("bad cafe", beam_size=2).options.beam_size == 2
 
 
@@ -191,7 +192,7 @@ def test_unknown_and_missing_languages_are_one_line(tmp_path):
     foreign.nllb(tmp_path / "original")
     import_model(tmp_path / "original", tmp_path / "imported", verify=False)
     translator = load(tmp_path / "imported")
-    with pytest.raises(UsageError, match="name the source and the target"):
+    with pytest.raises(UsageError, match="--source-lang and --target-lang"):
         translator.translate("bad cafe")
     with pytest.raises(UsageError, match="did you mean fra_Latn"):
         translator.with_languages("eng_Latn", "fra_Latin")
@@ -224,12 +225,14 @@ def test_an_interrupted_file_resumes_in_its_own_languages_only(tmp_path, monkeyp
         languages = ["--source-lang", "en", "--target-lang", target]
         return CliRunner().invoke(app, ["translate", str(tmp_path / "imported"), *files, *languages]).stderr
 
-    def write_one(translations, *rest):
-        write_lines(islice(translations, 1), *rest)
+    write = LineJob.write
+
+    def write_one(job, lines, total, file, **options):
+        write(job, islice(lines, 1), 1, file, **options)
         raise KeyboardInterrupt
 
     for target in ("fr", "de"):
         with monkeypatch.context() as interrupted:
-            interrupted.setattr("softgaze.cli.translate.write_lines", write_one)
+            interrupted.setattr(LineJob, "write", write_one)
             run("fr")
         assert ("resuming after 1 lines" in run(target)) == (target == "fr")

@@ -9,7 +9,7 @@ import yaml
 from checks import SMALL as CASES
 from corpora import corpus, small, write_links
 from softgaze.alignment import StatisticalAligner, train_aligner
-from softgaze.bundle import Bundle
+from softgaze.bundle import ALIGNER, Bundle
 from softgaze.config import TrainingSettings, resolve
 from softgaze.data.batching import Batch
 from softgaze.data.shards import Shards, write_shards
@@ -112,7 +112,7 @@ def reference_objective(model, shards, rows, guided):
 
 def compute(model, shards, rows, guided, *, fast=True, in_parallel=False):
     """Return the summed losses, the token counts and the gradients of the first rows."""
-    settings = TrainingSettings(seed=1, fast=fast, precision="float32")
+    settings = TrainingSettings(seed=1, label_smoothing=0.1, fast=fast, precision="float32")
     accumulator = GradientAccumulator(model, settings, CPU, guided)
     accumulator.pool = thread_pool(2, 1) if fast else None
     batch = first_rows(rows)
@@ -181,7 +181,9 @@ def test_the_guided_head_and_no_other_learns_the_alignment(tmp_path, arch):
     batch = collate(Shards(tmp_path / "new"), first_rows(11), CPU)
     model = make_model(arch, **SMALLER[arch])
     optimizer = torch.optim.Adam(model.parameters(), 1e-2)
-    accumulator = GradientAccumulator(model, TrainingSettings(precision="float32"), CPU, GuidedHead(0, 0, 1.0))
+    accumulator = GradientAccumulator(
+        model, TrainingSettings(label_smoothing=0.1, precision="float32"), CPU, GuidedHead(0, 0, 1.0)
+    )
     for step in range(60):
         optimizer.zero_grad()
         accumulator.add([batch], TokenCounts.of([batch]), step)
@@ -390,7 +392,7 @@ def test_a_run_that_learns_its_links_keeps_the_aligner_and_shows_the_guided_head
     config = small(training={"guided_head": 1}, budget={"steps": 4})
     train(config, text, None, tmp_path / "run", guided=[AUTO])
     bundle = Bundle.open(tmp_path / "run")
-    assert StatisticalAligner.of_bundle(bundle).align(list(text)) == train_aligner(text).align(list(text))
+    assert StatisticalAligner.load(bundle.path / ALIGNER).align(list(text)) == train_aligner(text).align(list(text))
     selected = bundle.facts["attention"]
     assert (selected["layer"], selected["head"], selected["by"]) == (0, 1, BY_GUIDING)
     longer = config.model_copy(update={"budget": config.budget.model_copy(update={"steps": 6})})

@@ -16,7 +16,7 @@ from softgaze.importers.recognise import is_ctranslate2, is_marian, is_pickle
 if TYPE_CHECKING:
     from softgaze.importers.base import ImportedModel
 
-__all__ = ["FORMATS", "ImportReport", "import_model"]
+__all__ = ["FORMATS", "ImportCallback", "ImportReport", "import_model"]
 
 
 class Format(NamedTuple):
@@ -44,10 +44,24 @@ class ImportReport:
     family: str
     parameters: int
     languages: tuple[int, int]  # source and target languages of a multilingual model, else (0, 0)
+    pair: tuple[str, str]  # the languages that are translated unless others are named; empty if unknown
     compared_with: str
     largest_difference: float
     sample: str  # the translation of a sentence, to be read by a person
     seconds: float
+
+
+class ImportCallback:
+    """Receives the progress of an import; this one ignores it."""
+
+    def on_start(self, tensors: int, size: int) -> None:
+        """Receive the number of tensors to write, and their bytes."""
+
+    def on_write(self, size: int) -> None:
+        """Receive how many more bytes were written."""
+
+    def on_verify(self, compared: str) -> None:
+        """Receive what is compared with the original, before that starts: "logits" or "tensors"."""
 
 
 def import_model(
@@ -58,6 +72,7 @@ def import_model(
     source_lang: str | None = None,
     target_lang: str | None = None,
     verify: bool = True,
+    callback: ImportCallback = ImportCallback(),
 ) -> ImportReport:
     """Import a foreign model as a bundle in the new directory `output`.
 
@@ -71,7 +86,7 @@ def import_model(
     model = read_foreign(source)
     from softgaze.importers.write import write_bundle
 
-    facts = write_bundle(model, source, target, dtype, (source_lang, target_lang), verify)
+    facts = write_bundle(model, source, target, dtype, (source_lang, target_lang), verify, callback)
     return ImportReport(path=target, family=model.family, seconds=time.perf_counter() - started, **facts)
 
 
@@ -84,5 +99,5 @@ def read_foreign(path: Path) -> "ImportedModel":
             read: Callable[[Path], Any] = import_module(known.module).read_model
             model: ImportedModel = read(path)
             return model
-    names = ", ".join(known.name for known in FORMATS)
+    names = ", ".join(known.name for known in FORMATS[:-1])  # the last is recognised only to say how to convert it
     raise DataError(f"{path}: contains no model that can be imported; known formats: {names}")

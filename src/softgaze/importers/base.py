@@ -20,7 +20,7 @@ from softgaze.special_tokens import BOS
 
 NEVER = -1e9  # output bias of rows that are never generated: they add nothing to the softmax
 NO_ROW = -1  # in `RowOrder.rows`: a new row of zeros
-BLOCK_ROWS = 1 << 14  # rows of a vocabulary that are permuted at once
+BLOCK_ROWS = 1 << 12  # rows of a vocabulary that are permuted at once
 MAX_FILE_BYTES = 1 << 28  # of a tokenizer, vocabulary or configuration
 
 

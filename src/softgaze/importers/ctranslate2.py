@@ -124,8 +124,8 @@ class CTranslate2Model:
             target_order=orders[1],
             files=(self.file.path, *dict.fromkeys(spm)),
             max_length=min(options["max_length"], 512) - 1,
-            source_language="" if languages else self.text("from_code"),
-            target_language="" if languages else self.text("to_code"),
+            source_language=self.text("from_code"),
+            target_language=self.text("to_code"),
             licence=self.licence(),
         )
 

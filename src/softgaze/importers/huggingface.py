@@ -11,7 +11,7 @@ from functools import cached_property, partial
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import sentencepiece
 import torch
@@ -34,6 +34,7 @@ from softgaze.importers.tensor_files import TensorFiles
 CONFIG = "config.json"
 MAX_LAYERS, MAX_POSITIONS, MAX_SIZE = 1000, 1 << 16, 1 << 24  # of a configuration that is still plausible
 ACTIVATIONS = {"relu": "relu", "gelu": "gelu", "swish": "silu", "silu": "silu"}
+DEFAULT_MAX_LENGTH = 20  # of the library, where a model has none
 POSITION_OFFSET = 2  # first row of a position table in fairseq's models
 SPM, M2M_SPM = "source.spm", "sentencepiece.bpe.model"
 
@@ -84,7 +85,10 @@ class Directory:
         return value
 
     def sentencepiece(self, name: str) -> bytes:
-        return read_sentencepiece(self.path / name)
+        path = self.path / name
+        if not path.is_file() and (self.path / "tokenizer.json").is_file():
+            raise DataError(f"{path}: is missing; tokenizer.json cannot replace it: copy it from the original model")
+        return read_sentencepiece(path)
 
     def optional_json(self, name: str) -> dict[str, Any]:
         return read_json(self.path / name) if (self.path / name).is_file() else {}
@@ -146,12 +150,12 @@ class Family:
             source_order=source,
             target_order=target,
             files=(directory.path / CONFIG, *self.weights.paths, *(directory.path / name for name in self.spm_files())),
-            max_length=self.max_positions,
+            max_length=self.max_length(),
             search=self.search(),
             licence=directory.licence(),
             alignment_head=self.alignment_head(),
             reference=self.reference if find_spec("transformers") else None,
-            **(pair if languages is None else {}),
+            **(pair if languages is None else {"source_language": "" if languages.source else pair["source_language"]}),
         )
 
     # --- differences between families
@@ -210,7 +214,7 @@ class Family:
         }
         for name, (encoder, decoder) in sizes.items():
             if encoder != decoder:
-                raise DataError(f"{directory.path / CONFIG}: {name} differs between encoder and decoder")
+                raise DataError(f"{directory.path / CONFIG}: {name} differs between encoder and decoder: not supported")
         layers = {f"{side}_layers": directory.integer(f"{side}_layers", MAX_LAYERS) for side in ("encoder", "decoder")}
         if self.width % sizes["attention_heads"][0]:
             raise DataError(f"{directory.path / CONFIG}: d_model is not a multiple of the attention heads")
@@ -234,15 +238,15 @@ class Family:
     def search(self) -> dict[str, Any]:
         """Return the search options that the files set; older ones are in the configuration."""
         stored = {**self.config, **self.directory.optional_json("generation_config.json")}
-        names = {"num_beams": "beam_size", "length_penalty": "length_penalty", "max_length": "max_length"}
-        options = {
-            ours: stored[theirs]
-            for theirs, ours in names.items()
-            if isinstance(stored.get(theirs), int | float) and not isinstance(stored[theirs], bool)
-        }
-        if "max_length" in options:  # theirs counts the token a decoder starts from
-            options["max_length"] = max(int(options["max_length"]) - 1, 1)
-        return options
+        names = {"num_beams": "beam_size", "length_penalty": "length_penalty"}
+        return {ours: stored[theirs] for theirs, ours in names.items() if is_number(stored.get(theirs))}
+
+    def max_length(self) -> int:
+        """Return the longest source; longer text is split, where the original cuts its translation at max_length."""
+        stated = {**self.config, **self.directory.optional_json("generation_config.json")}.get("max_length")
+        if is_number(stated) and stated > DEFAULT_MAX_LENGTH:
+            return min(int(stated) - 1, self.max_positions)
+        return self.max_positions
 
     # --- tensors
 
@@ -298,6 +302,10 @@ class Family:
             return torch.stack(rows)
 
         return Reference(f"{self.reference_class} of transformers {version('transformers')}", logits)
+
+
+def is_number(value: Any) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool) and math.isfinite(value)
 
 
 def layer_names(side: str) -> dict[str, str]:

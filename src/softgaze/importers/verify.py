@@ -10,6 +10,7 @@ from torch import Tensor
 from softgaze.bundle import WEIGHTS, Bundle, Tokenizers, tensor_shapes
 from softgaze.engines.torch_engine import TorchEngine
 from softgaze.errors import DataError, DivergedError
+from softgaze.importers import ImportCallback
 from softgaze.importers.base import ImportedModel, RowOrder
 from softgaze.models import Seq2Seq, Source
 from softgaze.translator import Translator
@@ -17,23 +18,26 @@ from softgaze.translator import Translator
 LENGTHS = (3, 9, 17)  # tokens of the compared sentences
 TOLERANCE = 1e-3  # of float32 logits: a wrong layer differs by more than 1, rounding by less than 1e-4
 ROUNDING = {"F32": 0.0, "F16": 2**-10, "BF16": 2**-7}  # relative error of a stored value
+SLICE = 1 << 20  # values compared at once: the memory of larger slices would stay with the process
 SAMPLE = "Hello, world!"
 MAX_REFERENCE_BYTES = 1 << 30  # of a model that the original library loads: it needs twice the size in memory
 
 
-def compare(model: ImportedModel, bundle: Bundle, verify: bool) -> dict[str, Any]:
+def compare(model: ImportedModel, bundle: Bundle, verify: bool, callback: ImportCallback) -> dict[str, Any]:
     """Compare a written bundle with the original; return the kind of comparison and the largest difference."""
     if not verify:
         return {"compared_with": "nothing, as requested", "largest_difference": float("nan"), "sample": ""}
     chosen = first_languages(bundle)
     is_large = sum(path.stat().st_size for path in model.files) > MAX_REFERENCE_BYTES
-    reference = None if is_large or model.reference is None else model.reference()
+    load_reference = None if is_large else model.reference
+    callback.on_verify("tensors" if load_reference is None else "logits")
+    reference = load_reference() if load_reference else None
+    compared = "the tensors of the file, read again" if reference is None else f"logits of {reference.name}"
     if reference is None:
-        compared, difference = "the tensors of the file, read again", compare_tensors(model, bundle)
+        difference = compare_tensors(model, bundle)
     else:
         sources, targets = sample_ids(chosen.tokenizers)
         expected = reference.logits(foreign_ids(model.source_order, sources), foreign_ids(model.target_order, targets))
-        compared = f"logits of {reference.name}"
         del reference
         gc.collect()  # never both models in memory
     translator = Translator(chosen, TorchEngine.open(chosen, "cpu"))
@@ -96,12 +100,14 @@ def compare_tensors(model: ImportedModel, bundle: Bundle) -> float:
         with safe_open(path, framework="pt") as file:  # opened for each, so that read pages leave the memory
             stored, kind, start = file.get_tensor(name), file.get_slice(name).get_dtype(), 0
         for block in model.tensors[name].blocks():
-            difference = (stored[start : start + len(block)].float() - block.float()).abs_()
+            written = stored[start : start + len(block)]
             start += len(block)
-            errors = difference - ROUNDING[kind] * block.float().abs()
-            if errors.numel() and float(errors.max()) > 2**-24:  # below it float16 rounds to zero
-                raise DataError(f"{path}: {name} differs from the original")
-            largest = max(largest, float(difference.max()) if block.numel() else 0.0)
+            for one, other in zip(*(torch.split(each.flatten(), SLICE) for each in (written, block)), strict=True):
+                difference = (one.float() - other.float()).abs_()
+                errors = difference - ROUNDING[kind] * other.float().abs()
+                if errors.numel() and float(errors.max()) > 2**-24:  # below it float16 rounds to zero
+                    raise DataError(f"{path}: {name} differs from the original")
+                largest = max(largest, float(difference.max()) if other.numel() else 0.0)
     return largest
 
 

@@ -12,6 +12,7 @@ from torch import Tensor
 from softgaze.atomic_io import fingerprint, new_directory
 from softgaze.bundle import ALIGNMENT_HEAD, CONFIG, IMPORTED, SEARCH, WEIGHTS, Bundle, Description, all_finite, seal
 from softgaze.errors import DataError
+from softgaze.importers import ImportCallback
 from softgaze.importers.base import ImportedModel
 from softgaze.models import MODELS
 
@@ -21,7 +22,13 @@ ALIGNMENT = 64  # bytes; the weights are mapped into memory, where vector instru
 
 
 def write_bundle(
-    model: ImportedModel, source: Path, output: Path, dtype: str, languages: tuple[str | None, str | None], verify: bool
+    model: ImportedModel,
+    source: Path,
+    output: Path,
+    dtype: str,
+    languages: tuple[str | None, str | None],
+    verify: bool,
+    callback: ImportCallback,
 ) -> dict[str, Any]:
     """Write the bundle, compare it with the original, and return the facts of the report."""
     from softgaze.importers.verify import compare
@@ -39,14 +46,15 @@ def write_bundle(
         for name, content in contents.items():
             (directory / name).write_bytes(content)
         with (directory / WEIGHTS).open("wb") as file:
-            write_tensors(file, model, shapes, getattr(torch, dtype), source)
+            write_tensors(file, model, shapes, getattr(torch, dtype), source, callback)
         facts = bundle_facts(model, source, shapes)
         seal(directory, [*contents, WEIGHTS], facts)
-        compared = compare(model, Bundle.open(directory), verify)
+        compared = compare(model, Bundle.open(directory), verify, callback)
     tables = model.tokenizers.languages
     return {
         "parameters": facts["parameters"],
         "languages": (len(tables.source), len(tables.target)) if tables else (0, 0),
+        "pair": (description.source_language, description.target_language),
         **compared,
     }
 
@@ -86,7 +94,12 @@ def bundle_facts(model: ImportedModel, source: Path, shapes: dict[str, torch.Siz
 
 
 def write_tensors(
-    file: BinaryIO, model: ImportedModel, shapes: dict[str, torch.Size], dtype: torch.dtype, source: Path
+    file: BinaryIO,
+    model: ImportedModel,
+    shapes: dict[str, torch.Size],
+    dtype: torch.dtype,
+    source: Path,
+    callback: ImportCallback,
 ) -> None:
     """Write a safetensors file: matrices in `dtype`, vectors and position tables in float32."""
     header: dict[str, Any] = {}
@@ -95,6 +108,7 @@ def write_tensors(
     for name, shape in shapes.items():
         start, end = end, end + shape.numel() * dtypes[name].itemsize
         header[name] = {"dtype": STORED[dtypes[name]], "shape": list(shape), "data_offsets": [start, end]}
+    callback.on_start(len(shapes), end)
     text = json.dumps(header).encode()
     text += b" " * (-(8 + len(text)) % ALIGNMENT)
     file.write(len(text).to_bytes(8, "little") + text)
@@ -108,6 +122,7 @@ def write_tensors(
                 )
             file.write(memoryview(stored.view(torch.uint8).numpy()))  # type: ignore[arg-type]
             rows += len(block)
+            callback.on_write(stored.nbytes)
         if rows != shape[0]:
             raise DataError(f"{source}: {name} has {rows} rows, expected {shape[0]} from the configuration")
 

@@ -10,9 +10,11 @@ import numpy as np
 
 from softgaze.config import Config
 from softgaze.data.batching import Batch, padding_share
+from softgaze.data.corpus import Corpus
 from softgaze.runtime import peak_memory, pick_device
 from softgaze.training.callbacks import Callback
 from softgaze.training.checkpoint import KEEP
+from softgaze.training.fine_tuning import open_start, with_model_of
 from softgaze.training.preprocess import AnyCorpus, preprocess
 from softgaze.training.run_directory import RunDirectory
 from softgaze.training.train import (
@@ -28,15 +30,26 @@ from softgaze.training.trainer import Trainer
 WARMUP, TIMED = (2, 5.0), (8, 20.0)  # at most so many updates, and none started after so many seconds
 
 
-def estimate(config: Config, corpus: AnyCorpus, dev: AnyCorpus | None, device: str, guided: Sequence[Path] = ()) -> str:
+def estimate(
+    config: Config,
+    corpus: AnyCorpus,
+    dev: AnyCorpus | None,
+    device: str,
+    guided: Sequence[Path] = (),
+    init: Path | None = None,
+    mix: Corpus | None = None,
+) -> str:
     """Return a report on parameters, peak memory of the largest batch, speed, time and disk space."""
+    start = open_start(init, config, corpus, mix)
+    config = with_model_of(start, config, corpus) if start else config
     check_corpus_type(config.model.arch, corpus)
     with tempfile.TemporaryDirectory(prefix="softgaze-") as directory, preserve_rng():
         run = RunDirectory(Path(directory))
-        config, _ = complete_settings(config, corpus, run, pick_device(device))
+        config, _ = complete_settings(config, corpus, run, pick_device(device), start=start, mix=mix)
         alignments = alignment_files(config, corpus, guided)
-        data = preprocess(run.encoded, corpus, dev, config.data, config.training.seed, guided=alignments)
-        trainer = make_trainer(run, config, data, pick_device(device), Callback())
+        tokenizers, seed = start.tokenizers if start else None, config.training.seed
+        data = preprocess(run.encoded, corpus, dev, config.data, seed, tokenizers, alignments, mix=mix)
+        trainer = make_trainer(run, config, data, pick_device(device), Callback(), start)
         speed = measure_speed(trainer)
         trainer.update([longest_batch(trainer)])
         encoded_bytes = sum(path.stat().st_size for path in run.encoded.rglob("*") if path.is_file())

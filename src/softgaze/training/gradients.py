@@ -101,21 +101,22 @@ class GradientAccumulator:
         self, batch: PaddedBatch, counts: TokenCounts, seed: int
     ) -> tuple[LossSums, Sequence[Tensor | None]]:
         """Return the summed losses of some rows, and the gradient of each parameter."""
-        settings = self.settings
+        settings, smoothing = self.settings, self.settings.label_smoothing
+        assert smoothing is not None  # the settings are resolved
         alignment, penalty = None, None
         with seeded(seed), autocast(self.device, self.bfloat16):
             if settings.doubly_stochastic:
                 coverage = CoverageLoss()
-                loss = summed_loss(self.model, batch, settings.label_smoothing, coverage)
+                loss = summed_loss(self.model, batch, smoothing, coverage)
                 penalty = settings.doubly_stochastic * coverage.summed(batch) / counts.tokens
             elif self.guided is not None and batch.alignment is not None and batch.alignment.num_tokens:
                 guided = AlignmentLoss(self.guided.head)
                 hook = SingleSiteHook("cross", self.guided.layer, guided)
-                loss = summed_loss(self.model, batch, settings.label_smoothing, hook)
+                loss = summed_loss(self.model, batch, smoothing, hook)
                 alignment = guided.summed(batch.alignment)
                 penalty = self.guided.weight * alignment / counts.aligned
             else:
-                loss = summed_loss(self.model, batch, settings.label_smoothing)
+                loss = summed_loss(self.model, batch, smoothing)
         objective = loss / counts.tokens if penalty is None else loss / counts.tokens + penalty
         losses = LossSums(float(loss.detach()), 0.0 if alignment is None else float(alignment.detach()))
         return losses, torch.autograd.grad(objective, self.parameters, allow_unused=True)

@@ -74,12 +74,15 @@ def preprocess(
     tokenizers: Tokenizers | None = None,
     guided: Alignments | None = None,
     on_unreadable: Callable[[DataError], None] = lambda error: None,
+    mix: Corpus | None = None,
+    init: str | None = None,
 ) -> PreprocessedData:
     """Fill `directory`, or open it if it was made from the same inputs.
 
-    A source file that cannot be read is left out and reported to `on_unreadable`.
+    A source file that cannot be read is left out and reported to `on_unreadable`. `init` is the SHA-256 of the weights
+    that training starts from. The pairs of `mix` follow the training pairs in the same shards.
     """
-    inputs = inputs_of(train, dev, settings, seed, guided)
+    inputs = inputs_of(train, dev, settings, seed, guided, mix, init)
     if (directory / FACTS).exists():
         check_unchanged(read_facts(directory)["made_from"], inputs)
         return PreprocessedData.open(directory)
@@ -97,18 +100,21 @@ def preprocess(
         for name, content in tokenizers.files().items():
             (temporary / name).write_bytes(content)
         encoder = PairEncoder(tokenizers, settings.max_length, on_unreadable)
+        rows: Iterator[EncodedPair | EncodedAlignedPair]
         if guided is None:
-            pairs = (pair for index, pair in enumerate(train) if index not in held_out)
-            train_pairs = encoder.write(temporary / "train", encoder.encode(pairs))
+            rows = encoder.encode(pair for index, pair in enumerate(train) if index not in held_out)
         else:
-            linked = (row for index, row in enumerate(guided) if index not in held_out)
-            max_value = max_link_value(settings.max_length)
-            train_pairs = encoder.write(temporary / "train", encoder.encode_linked(linked), max_value)
+            rows = encoder.encode_linked(row for index, row in enumerate(guided) if index not in held_out)
+        general = encoder.encode_mixed(mix or (), with_links=guided is not None)
+        max_value = max_link_value(settings.max_length) if guided is not None else None
+        train_pairs = encoder.write(temporary / "train", chain(rows, general), max_value) - encoder.mixed
         dropped = encoder.dropped
         dev_text = list(dev) if dev else [pair for index, pair in enumerate(train) if index in held_out]
         dev_pairs = encoder.write(temporary / "dev", encoder.encode(dev_text))
         dev_text = [pair for pair in dev_text if pair.source not in encoder.unreadable]
         check_not_empty(train_pairs, dev_pairs, dropped)
+        if mix is not None and not encoder.mixed:
+            raise DataError(f"{mix.paths[0]}: --mix has no pairs of usable length")
         if guided is not None and not encoder.linked:
             names = ", ".join(map(str, guided.paths))
             raise DataError(f"{names}: no training pair has a sure link (1-2), so there is nothing to learn")
@@ -122,6 +128,7 @@ def preprocess(
             "made_from": inputs,
             "languages": languages,
             "pairs": train_pairs,
+            "mixed": encoder.mixed,
             "left_out": dropped,
             "unreadable": len(encoder.unreadable),
             "linked": encoder.linked if guided else None,
@@ -143,7 +150,13 @@ def read_facts(directory: Path) -> dict[str, Any]:
 
 
 def inputs_of(
-    train: AnyCorpus, dev: AnyCorpus | None, settings: DataSettings, seed: int, guided: Alignments | None
+    train: AnyCorpus,
+    dev: AnyCorpus | None,
+    settings: DataSettings,
+    seed: int,
+    guided: Alignments | None,
+    mix: Corpus | None,
+    init: str | None,
 ) -> dict[str, Any]:
     """Return everything the result depends on. File names are not included, so that a moved run can resume."""
     return {
@@ -153,12 +166,14 @@ def inputs_of(
         "settings": settings.model_dump(),
         "seed": seed if dev is None else None,
         "guided": guided.sha256() if guided else None,
+        "mix": list(mix.sha256().values()) if mix else None,
+        "init": init,
     }
 
 
 def check_unchanged(before: dict[str, Any], now: dict[str, Any]) -> None:
     """Raise an error if a run would resume with other text or data settings."""
-    for name in ("train", "dev", "guided"):
+    for name in ("train", "dev", "guided", "mix", "init"):
         if before.get(name) != now[name]:
             raise DataError(
                 f"the --{name} files are not those this run started with (their sha256 differ); "
@@ -219,7 +234,7 @@ class PairEncoder:
 
     def __init__(self, tokenizers: Tokenizers, max_length: int, on_unreadable: Callable[[DataError], None]) -> None:
         self.tokenizers, self.max_length, self.on_unreadable = tokenizers, max_length, on_unreadable
-        self.dropped, self.linked = 0, 0
+        self.dropped, self.linked, self.mixed = 0, 0, 0
         self.unreadable: set[str] = set()
 
     def write(
@@ -248,6 +263,12 @@ class PairEncoder:
                 triples = token_links(links, source, target) if source and target else []
             self.linked += bool(triples)
             yield *ids, triples
+
+    def encode_mixed(self, pairs: Iterable[Pair], *, with_links: bool) -> Iterator[EncodedPair | EncodedAlignedPair]:
+        """Yield the usable general-domain pairs, which have no links, and count them."""
+        for ids in self.encode(pairs):
+            self.mixed += 1
+            yield (*ids, []) if with_links else ids
 
     def _encode_all(self, pairs: Iterable[Pair]) -> Iterator[EncodedPair | None]:
         """Yield token ids in order, None for a pair with an unreadable, empty or too long side."""

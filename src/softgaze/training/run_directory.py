@@ -23,7 +23,10 @@ from softgaze.explain.serialization import HISTORY_FILE
 EARLIER = {"training": {"schedule": "inverse-sqrt", "decay": 0.0, "warm_start": "none"}}
 # Settings that a run chooses for its first budget, and keeps.
 CHOSEN = {
-    "training": ("batch_tokens", "learning_rate", "schedule", "decay", "warmup", "warm_start"),
+    "training": (
+        *("batch_tokens", "learning_rate", "schedule", "decay", "warmup", "warm_start", "label_smoothing", "mix_ratio"),
+    ),
+    "budget": ("patience",),
     "validation": ("every",),
 }
 SETTINGS, RESULT, LOCK = "training.yaml", "result.json", ".lock"

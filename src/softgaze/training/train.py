@@ -10,7 +10,7 @@ import torch
 
 from softgaze.atomic_io import write_text
 from softgaze.bundle import ALIGNMENT_HEAD, IMPORTED, SEARCH, WEIGHTS, Bundle, Description, load_weights
-from softgaze.config import Config, ModelSettings, resolve
+from softgaze.config import Config, resolve
 from softgaze.data.batching import hash_key
 from softgaze.data.corpus import Corpus
 from softgaze.errors import DataError, ResourceError, UsageError
@@ -20,13 +20,14 @@ from softgaze.models import MODELS, Seq2Seq, check_options, model_options
 from softgaze.runtime import pick_device
 from softgaze.training.alignment_data import AUTO, AlignmentFiles, Alignments, LearnedAlignments
 from softgaze.training.attention_losses import check_attention_settings
-from softgaze.training.budget_choices import Choice, choose_for_budget
+from softgaze.training.budget_choices import Choice, choose_for_budget, with_choices
 from softgaze.training.callbacks import Callback, read_metrics
 from softgaze.training.distributed import Distributed, init_distributed
+from softgaze.training.fine_tuning import choose_for_fine_tuning, open_start, weights_sha256, with_model_of
 from softgaze.training.preprocess import AnyCorpus, PreprocessedData, preprocess
 from softgaze.training.run_directory import RunDirectory
 from softgaze.training.signals import catch_signals
-from softgaze.training.trainer import Trainer
+from softgaze.training.trainer import FINE_TUNED_FROM, Trainer
 from softgaze.training.warm_start import warm_start
 
 INHERITED = (IMPORTED, SEARCH, ALIGNMENT_HEAD)  # facts that fine-tuning keeps
@@ -55,6 +56,7 @@ def train(
     *,
     device: str = "auto",
     init: Path | None = None,
+    mix: Corpus | None = None,
     fresh: bool = False,
     guided: Sequence[Path] = (),
     encoded: Path | None = None,
@@ -62,17 +64,13 @@ def train(
 ) -> dict[str, Any]:
     """Train a model in the run directory `out` until the budget is used up; return the facts of the result.
 
-    `init` is a model to fine-tune, `fresh` deletes an earlier run in `out`. `guided` names one Pharaoh file of
-    alignments per part of the corpus, or is `[Path("auto")]` to learn them from the corpus. `encoded` is a directory
-    for the encoded text that several runs may share.
+    `init` is a model to fine-tune and `mix` general-domain text to sample alongside. `fresh` deletes an earlier run in
+    `out`. `guided` names one Pharaoh file of alignments per part of the corpus, or is `[Path("auto")]` to learn them
+    from it. `encoded` is a directory for the encoded text that several runs may share.
     Raises `Interrupted` after SIGINT, SIGTERM or SIGUSR1.
     """
-    start = Bundle.open(init) if init else None
-    if start:
-        start.check_size()
-    if start and config.training.warm_start == "statistics":
-        raise UsageError("--init and --warm-start statistics are two different starts; give one of them")
-    config = with_model_of(start, config) if start else config
+    start = open_start(init, config, corpus, mix)
+    config = with_model_of(start, config, corpus) if start else config
     check_options(config.model.arch, config.model.size, resolve(config, trained=bool(start)).model.options)
     check_corpus_type(config.model.arch, corpus)
     run = RunDirectory(out, encoded)
@@ -89,20 +87,29 @@ def train(
             config = resolve(run.fill_in(config), trained=bool(start))  # with the choices of rank 0
             return run_to_end(make_trainer(run, config, data, torch_device, Callback(), start, distributed))
         corpus.count()  # finds missing or unequal files before --fresh deletes anything
-        if dev is not None:
-            dev.count()
+        for text in (dev, mix):
+            if text is not None:
+                text.count()
         run.check()
-        config, choices = complete_settings(config, corpus, run, torch_device, start=start, fresh=fresh)
+        config, choices = complete_settings(config, corpus, run, torch_device, start=start, mix=mix, fresh=fresh)
         alignments = alignment_files(config, corpus, guided, callback)
         with run.locked():
             with run.removed_on_error():
                 run.prepare(config, fresh)
                 for choice in choices:
-                    callback.on_message(f"chosen for this budget: {choice}")
-                tokenizers = start.tokenizers if start else None
-                report = UnreadableReport(callback)
-                seed = config.training.seed
-                data = preprocess(run.encoded, corpus, dev, config.data, seed, tokenizers, alignments, report)
+                    callback.on_message(f"chosen for {'fine-tuning' if start else 'this budget'}: {choice}")
+                data = preprocess(
+                    run.encoded,
+                    corpus,
+                    dev,
+                    config.data,
+                    config.training.seed,
+                    start.tokenizers if start else None,
+                    alignments,
+                    UnreadableReport(callback),
+                    mix,
+                    weights_sha256(start) if start else None,
+                )
                 distributed.barrier()
                 trainer = make_trainer(run, config, data, torch_device, callback, start, distributed)
             return run_to_end(trainer)
@@ -115,13 +122,17 @@ def complete_settings(
     device: torch.device,
     *,
     start: Bundle | None = None,
+    mix: Corpus | None = None,
     fresh: bool = False,
 ) -> tuple[Config, list[Choice]]:
-    """Fill in every open setting: from the run if it resumes, else for the budget, then with the defaults."""
+    """Fill in every open setting: from the run if it resumes, else by choice, then with the defaults."""
     choices: list[Choice] = []
     if run.is_started and not fresh:
         config = run.fill_in(config)
-    elif start is None and device.type == "cpu":  # a GPU makes more updates in a minute than the choices expect
+    elif start is not None:
+        choices = list(choose_for_fine_tuning(config, corpus, mix))
+        config = with_choices(config, choices)
+    elif device.type == "cpu":  # a GPU makes more updates in a minute than the choices expect
         config, choices = choose_for_budget(config, corpus)
     return resolve(config, trained=start is not None), choices
 
@@ -170,17 +181,6 @@ class UnreadableReport:
             self.callback.on_message("left out: further files that cannot be read")
 
 
-def with_model_of(start: Bundle, config: Config) -> Config:
-    """Return the settings with the model of `start`; raise a `UsageError` if they name another arch or size."""
-    model, given, defaults = config.model, start.description, ModelSettings()
-    for name in ("arch", "size"):
-        wanted = getattr(model, name)
-        if wanted not in (getattr(defaults, name), getattr(given, name)):
-            raise UsageError(f"--init has a model of {name} {getattr(given, name)!r}; it cannot become {wanted!r}")
-    merged = ModelSettings(arch=given.arch, size=given.size, options={**given.options, **model.options})
-    return config.model_copy(update={"model": merged})
-
-
 def make_trainer(
     run: RunDirectory,
     config: Config,
@@ -201,7 +201,7 @@ def make_trainer(
         options=options,
         source_language=source_language,
         target_language=target_language,
-        max_length=config.data.max_length,
+        max_length=max(config.data.max_length, start.description.max_length if start else 0),
     )
     torch.manual_seed(hash_key(config.training.seed, 0) % 2**63)
     model = description.build(data.tokenizers)
@@ -212,7 +212,10 @@ def make_trainer(
     is_new = start is None and not any(run.checkpoints.glob("step-*"))
     if is_new and is_main and config.training.warm_start == "statistics":
         warm_start(model, data.train, config.training.seed)
-    inherited = {key: start.facts[key] for key in INHERITED if key in start.facts} if start else {}
+    inherited: dict[str, Any] = {}
+    if start:
+        inherited = {key: start.facts[key] for key in INHERITED if key in start.facts}
+        inherited[FINE_TUNED_FROM] = {"name": start.path.resolve().name, "sha256": weights_sha256(start)}
     return Trainer(run, config, data, model, description, device, callback, distributed, inherited)
 
 
@@ -268,16 +271,22 @@ def summary(trainer: Trainer) -> dict[str, Any]:
         "parameters": trainer.facts()["parameters"],
         "languages": " → ".join(facts["languages"]),
         "pairs": facts["pairs"],
+        **({"mixed_in": describe_mix(trainer)} if trainer.batches.mixed else {}),
         "left_out": facts["left_out"],
         "dev_pairs": facts["dev_pairs"],
         **({"guided": guided} if guided else {}),
         "sources": trainer.data.tokenizers.source.describe(),
-        "vocabulary": facts["vocabulary"][1] if config.data.joint else facts["vocabulary"],
+        "vocabulary": facts["vocabulary"][1] if trainer.data.tokenizers.joint else facts["vocabulary"],
         "device": str(trainer.device),
         "computation": ", ".join(computation),
         "validate_every": trainer.validate_every,
         "out": str(trainer.run.path),
     }
+
+
+def describe_mix(trainer: Trainer) -> str:
+    """Describe how many general-domain pairs there are, and how many an epoch has."""
+    return f"{trainer.batches.mixed_per_epoch:,} of {trainer.batches.mixed:,} general-domain pairs in each epoch"
 
 
 def describe_guided(trainer: Trainer) -> str | None:

@@ -41,10 +41,11 @@ from softgaze.training.optimizer import learning_rate, make_optimizer
 from softgaze.training.preprocess import PreprocessedData
 from softgaze.training.run_directory import RunDirectory
 from softgaze.training.signals import StopRequest
-from softgaze.training.validation import AttentionHistory, metric_value, validate
+from softgaze.training.validation import AttentionHistory, calibrate_confidence, calibrate_links, metric_value, validate
 
 MAX_BAD_UPDATES = 5  # non-finite updates in a row before a rollback
 ROLLBACK_LR_SCALE = 0.5
+FINE_TUNED_FROM = "fine_tuned_from"  # key of the facts about the model that training started from
 PATIENCE_DECAY = 0.1  # length of the decay after the patience, as a share of the updates so far
 
 
@@ -72,7 +73,9 @@ class Trainer:
         self.guided = GuidedHead.choose(settings, self.model) if data.train.has_links else None
         self.gradients = GradientAccumulator(self.model, settings, device, self.guided, self.distributed.rank)
         assert settings.batch_tokens is not None  # the settings are resolved
-        self.batches = BatchSampler(data.train, settings.batch_tokens, settings.seed)
+        mixed = data.facts.get("mixed", 0)
+        mixed_per_epoch = max(1, round((settings.mix_ratio or 0) * data.facts["pairs"])) if mixed else 0
+        self.batches = BatchSampler(data.train, settings.batch_tokens, settings.seed, mixed, mixed_per_epoch)
         self.metrics_log = MetricsLog(run.metrics)
         self.callback = CallbackList(self.metrics_log, callback) if self.distributed.is_main else Callback()
         self.history: AttentionHistory | None = None
@@ -128,12 +131,19 @@ class Trainer:
         """Drop the metrics and attention snapshots after the checkpoint: the run writes them again."""
         if not self.distributed.is_main:
             return
-        self.metrics_log.truncate(self.progress.step, self.progress.elapsed)
+        is_validated = self.progress.step > 0 or self.progress.best is not None
+        self.metrics_log.truncate(self.progress.step if is_validated else -1, self.progress.elapsed)
         if self.history and not self.history.truncate(self.progress.validated_step) and self.progress.step == 0:
             self.history.append(self.model, 0, self.progress.elapsed, {})
 
     def train(self, stop: StopRequest) -> bool:
-        """Train until the budget is used up (True) or a stop is requested (False); always leaves a checkpoint."""
+        """Train until the budget is used up (True) or a stop is requested (False); always leaves a checkpoint.
+
+        A model to fine-tune is validated first: weights that score lower never replace it.
+        """
+        if FINE_TUNED_FROM in self.inherited and self.progress.step == 0 and self.progress.best is None:
+            self.validate()
+            self.save()
         while not self.is_finished():
             stopping = False
             for update in self.updates():
@@ -315,8 +325,9 @@ class Trainer:
         if progress.decay_start is None:
             progress.bad_validations = 0 if is_best else progress.bad_validations + 1
             self.begin_decay()
-        self.save_snapshot()
-        if self.history:
+        if progress.step:  # the weights to fine-tune are not part of the average
+            self.save_snapshot()
+        if self.history and progress.step:  # that of step 0 is the first of every run
             self.history.append(self.model, progress.step, progress.elapsed, scores)
         progress.validated_step = progress.step
         self.count_time()
@@ -327,7 +338,8 @@ class Trainer:
 
     def begin_decay(self) -> None:
         """Begin the decay once the patience is exhausted; a patience that was raised since ends the decay."""
-        progress, is_exhausted = self.progress, self.progress.bad_validations >= self.config.budget.patience
+        progress, patience = self.progress, self.config.budget.patience
+        is_exhausted = patience is not None and progress.bad_validations >= patience
         if is_exhausted and progress.decay_start is None:
             progress.decay_start = progress.step
         elif not is_exhausted:
@@ -377,6 +389,7 @@ class Trainer:
             "target_tokens": progress.tokens,
             "pairs": data["pairs"],
             "dev_pairs": data["dev_pairs"],
+            **({"mixed_per_epoch": self.batches.mixed_per_epoch} if self.batches.mixed else {}),
             "data_sha256": data["made_from"]["train"],
             "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
             "seed": self.config.training.seed,
@@ -402,6 +415,8 @@ class Trainer:
             names = [name for name in self.progress.snapshots if self.is_intact(name)]
             best = self.try_average(names) if len(names) > 1 else self.progress.best
             select_attention_map(self.run.path, self.data, self.device, self.guided)
+            calibrate_confidence(self.run.path, self.data, self.device)
+            calibrate_links(self.run.path, self.data, self.device)
             metric, best_step = self.config.validation.metric, self.progress.best_step
             facts = self.facts() | {"best": best, "metric": metric, "best_step": best_step}
             self.run.write_result(facts)

@@ -10,16 +10,19 @@ from pathlib import Path
 import numpy as np
 import torch
 
+from softgaze.alignment import train_aligner
 from softgaze.atomic_io import write_bytes, write_errors
-from softgaze.bundle import Tokenizers
+from softgaze.bundle import Tokenizers, add_facts
 from softgaze.config import ValidationSettings
 from softgaze.data.batching import Batch, batch_by_length
 from softgaze.data.shards import Shards
 from softgaze.data.tokenizer import Frame
 from softgaze.engines.torch_engine import TorchDecoder
 from softgaze.explain.attention_map import Attention
+from softgaze.explain.confidence import calibrate
 from softgaze.explain.map_selection import SentencePairs, sample_pairs
 from softgaze.explain.recording import PartAttention, View
+from softgaze.explain.reliability import calibrate_reliability
 from softgaze.explain.scoring import TokenizedPair, record_attention
 from softgaze.explain.serialization import Snapshot, history_lines
 from softgaze.metrics import score
@@ -29,10 +32,13 @@ from softgaze.search.beam import beam_search
 from softgaze.training.collate import collate
 from softgaze.training.loss import summed_loss
 from softgaze.training.preprocess import PreprocessedData
+from softgaze.translator import load
 
 Samples = tuple[tuple[str, str, str], ...]  # source, reference, translation
 
 BATCH_TOKENS = 4096  # small enough to fit wherever training fits
+ALIGNER_PAIRS = 10_000  # pairs that an aligner learns from, if training has none: seconds
+CONFIDENCE_PAIRS = 250  # held-out pairs: some thousand words for seven weights, in seconds
 HISTORY_WORDS = range(8, 15)  # source words of a sentence that fits a screen
 
 
@@ -47,6 +53,37 @@ def validate(
     scores = score(outputs, [pair.target for pair in pairs], language=data.facts["languages"][1], ter=False)
     samples = tuple((pair.source, pair.target, output) for pair, output in zip(pairs, outputs, strict=True))
     return {"loss": loss, "bleu": scores.bleu, "chrf": scores.chrf}, samples[: settings.samples]
+
+
+def calibrate_confidence(path: Path, data: PreprocessedData, device: torch.device) -> None:
+    """Fit the confidence of words on held-out pairs; store it in the bundle at `path`."""
+    if not data.tokenizers.source.is_text:
+        return  # captions have several references
+    pairs = data.dev_text[:CONFIDENCE_PAIRS]
+    translator = load(path, str(device), engine="torch")
+    translations = translator.translate([source for source, _ in pairs])
+    fitted = calibrate(translator, translations, [target for _, target in pairs])
+    if fitted is not None:
+        add_facts(path, fitted.to_facts())
+
+
+def calibrate_links(path: Path, data: PreprocessedData, device: torch.device) -> None:
+    """Fit the reliability of the selected map on held-out pairs; store it in the bundle at `path`.
+
+    The links to compare with are those of the bundle's word aligner, or of one that learns from a sample of the text.
+    """
+    translator = load(path, str(device), engine="torch")
+    if translator.selected_map is None or not data.tokenizers.source.is_text:
+        return
+    aligner = translator.statistical_aligner
+    if aligner is None:
+        source, target = data.tokenizers.source, data.tokenizers.target
+        step = max(1, len(data.train) // ALIGNER_PAIRS)
+        rows = [data.train[index] for index in range(0, len(data.train), step)]
+        aligner = train_aligner([(source.decode(own.tolist()), target.decode(other.tolist())) for own, other in rows])
+    fitted = calibrate_reliability(translator, aligner, data.dev_text)
+    if fitted is not None:
+        add_facts(path, fitted.to_facts())
 
 
 @contextmanager
