@@ -29,6 +29,13 @@ def test_tag_handling_keeps_tags(client):
     check_same_tags(page, client.translate_text(page, target_lang="KO", tag_handling="html").text)
 
 
+def test_xml_tags_are_inline_and_ignored_elements_stay(client):
+    text = 'the <any id="1">dog</any> <keep>runs &amp; runs</keep> home'
+    result = client.translate_text(text, target_lang="KO", tag_handling="xml", ignore_tags=["keep"]).text
+    assert result.count("<keep>runs &amp; runs</keep>") == 1
+    assert result.count('<any id="1">') == result.count("</any>") == 1
+
+
 def test_languages(client):
     assert [each.code for each in client.get_source_languages()] == ["EN", "KO"]
     assert {each.name for each in client.get_target_languages()} == {"Korean", "English"}

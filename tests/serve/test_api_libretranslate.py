@@ -1,5 +1,8 @@
 """The official LibreTranslate client against our server, and other behaviour that its clients rely on."""
 
+import io
+import json
+import zipfile
 from pathlib import Path
 from urllib.parse import urlencode
 
@@ -7,7 +10,7 @@ import pytest
 from libretranslatepy import LibreTranslateAPI
 
 from documents.html_checks import check_same_tags
-from documents.samples import SAMPLES
+from documents.samples import MACRO, SAMPLES, zipped
 from softgaze.data.tokenizer import normalise
 from softgaze.documents import DocumentOptions, open_document
 from softgaze.documents.placeholders import PLACEHOLDERS
@@ -155,6 +158,8 @@ def test_documents_are_translated(server, name):
 def test_placeholders_of_plain_text_are_kept(server, text):
     translated = server.post("/translate", {"q": text, "source": "en", "target": "ko"}).json["translatedText"]
     assert PLACEHOLDERS.values(translated) == PLACEHOLDERS.values(text)
+    [own] = server.post("/v1/translate", {"q": text, "source": "en", "target": "ko"}).json["translations"]
+    assert PLACEHOLDERS.values(own["text"]) == PLACEHOLDERS.values(text)
 
 
 BAD_FILES = {
@@ -164,6 +169,22 @@ BAD_FILES = {
     "entities": (
         ("file", "a.tmx", b'<!DOCTYPE x [<!ENTITY a "b">]><tmx/>'),
         "Invalid request: the XML declares an entity (a); entities are not expanded",
+    ),
+    "zip bomb": (
+        ("file", "a.docx", zipped({"word/document.xml": b"<a>" + b" " * (4 << 20) + b"</a>"})),
+        "Invalid request: word/document.xml: compressed more than 100 times; not read",
+    ),
+    "name outside": (
+        ("file", "a.odt", zipped({"../content.xml": b"<a/>"})),
+        "Invalid request: the archive has a member outside of it: '../content.xml'",
+    ),
+    "entities in an archive": (
+        ("file", "a.epub", zipped({"a.xhtml": b'<!DOCTYPE x [<!ENTITY a "b">]><html/>'})),
+        "Invalid request: a.xhtml: the XML declares an entity (a); entities are not expanded",
+    ),
+    "deep XML": (
+        ("file", "a.xlf", b"<a>" * 300 + b"</a>" * 300),
+        "Invalid request: the XML is nested deeper than 200 elements",
     ),
     "empty": (("file", "a.txt", b""), "Invalid request: empty file"),
     "not UTF-8": (("file", "a.txt", b"ab\xff"), "Invalid request: the file is not UTF-8 at byte 3"),
@@ -175,6 +196,28 @@ BAD_FILES = {
 def test_bad_files(server, file, error):
     response = server.upload("/translate_file", file, source="en", target="ko")
     assert (response.status, response.error) == (400, error)
+
+
+def test_100_megabytes_are_rejected_while_they_arrive(server):
+    response = server.upload("/translate_file", ("file", "a.tmx", b" " * 100_000_000), source="en", target="ko")
+    assert (response.status, response.error) == (413, "Invalid request: the body exceeds the limit of 16777216 bytes")
+    assert server.get("/health").status == 200
+
+
+def test_macros_are_kept_and_progress_is_reported(server):
+    response = server.upload(
+        "/translate_file", ("file", "a.docm", SAMPLES["a.docx"][0]), source="en", target="ko", stream="true"
+    )
+    *progress, (name, done) = [
+        (event.partition("\n")[0], json.loads(event.partition("data: ")[2]))
+        for event in response.body.decode().split("\n\n")
+        if event
+    ]
+    assert name == "event: done"
+    assert progress[-1] == ("event: progress", {"done": 8, "total": 8})
+    download = server.get(done["translatedFileUrl"].removeprefix(server.url))
+    with zipfile.ZipFile(io.BytesIO(download.body)) as archive:
+        assert archive.read("word/vbaProject.bin") == MACRO
 
 
 @pytest.mark.parametrize("name", ["no.txt", "..%2F..%2Fetc%2Fpasswd", "%2e%2e/x", "a" * 32 + ".txt"])

@@ -10,7 +10,7 @@ from softgaze.explain.serialization import find_json, from_record
 from softgaze.search.options import SearchOptions
 from softgaze.serve.errors import HTTPError
 from softgaze.serve.explain_jobs import CaptionJob
-from softgaze.translator import Translation
+from softgaze.translation import Translation
 
 TEXT = "The small dog sees a tree."
 
@@ -35,6 +35,8 @@ def test_models(server):
         "kind": "text",
         "source": {"code": "en", "name": "English"},
         "target": {"code": "ko", "name": "Korean"},
+        "sources": [{"code": "en", "name": "English"}],
+        "targets": [{"code": "ko", "name": "Korean"}],
         "arch": "transformer",
         "engine": "ctranslate2",
         "precision": "float32",
@@ -42,8 +44,8 @@ def test_models(server):
         "explain": True,
         "what_if": True,
     }
-    limits = {"characters": 10_000, "texts": 128, "beam_size": 10, "num_hypotheses": 11, "body": 1 << 20}
-    assert result["limits"] == limits
+    limits = {"characters": 10_000, "texts": 128, "beam_size": 10, "num_hypotheses": 11}
+    assert result["limits"] == {**limits, "body": 1 << 20, "file": 16 << 20}
 
 
 def test_translation_equals_the_translator(server, tiny):
@@ -256,3 +258,51 @@ def test_no_captioner(server):
         server.post("/v1/caption", {"image": base64.b64encode(b"x").decode()}),
     ):
         assert (response.status, response.error) == (400, "no image model is loaded")
+
+
+# --- confidence
+
+
+def test_confidence_equals_the_translator(server, tiny):
+    [best] = post(server, model="tiny", confidence=True, num_hypotheses=2)["translations"]
+    expected = tiny.translate(TEXT, num_hypotheses=2)
+    for found, translation in zip([best, *best["alternatives"]], [expected, *expected.alternatives], strict=True):
+        assert found["confidence"] == translation.confidence.to_dict()
+        assert found["attention"] is None
+    assert post(server, model="tiny")["translations"][0]["confidence"] is None
+    [both] = post(server, model="tiny", confidence=True, attention=True)["translations"]
+    assert both["attention"]["target_words"] == [word["text"] for word in both["confidence"]["words"]]
+
+
+def test_support_names_the_words_of_the_explanation(server, tiny):
+    expected = tiny.translate(TEXT)
+    [best] = post(server, model="tiny", support=True)["translations"]
+    np.testing.assert_allclose(best["support"]["values"], expected.explanation.support, atol=1e-2)
+    named = {each["index"]: each["text"] for each in best["support"]["omitted"]}
+    assert named == {index: TEXT.split()[index] for index in named}
+    assert post(server, model="tiny")["translations"][0]["support"] is None
+
+
+def test_a_translation_continues_from_another_word(server, tiny):
+    best = tiny.translate(TEXT)
+    result = post(server, "/v1/alternatives", model="tiny", translation=best.text, word=1, count=3, attention=True)
+    expected = best.alternatives_at(1, 3)
+    assert [each["word"] for each in result["alternatives"]] == [each.word for each in expected]
+    for found, alternative in zip(result["alternatives"], expected, strict=True):
+        assert found["probability"] == pytest.approx(alternative.probability, abs=1e-3)
+        assert found["translation"]["text"] == alternative.translation.text
+        assert found["translation"]["confidence"] == alternative.translation.confidence.to_dict()
+        assert found["translation"]["attention"]["weights"]
+
+
+@pytest.mark.parametrize(
+    ("fields", "error"),
+    [
+        ({"word": 999}, "no word 999"),
+        ({"word": 0, "count": 11}, "count"),
+        ({"word": 0, "translation": ""}, "missing translation"),
+        ({"word": 0, "q": "The dog runs. " * 40}, "one sentence"),
+    ],
+)
+def test_other_words_are_checked(server, fields, error):
+    assert error in error_of(server, "/v1/alternatives", **{"model": "tiny", "translation": "개", **fields})

@@ -213,7 +213,7 @@ CUT = """async texts => {
 
 def test_sentences_are_split_as_by_the_translator(open_app):
     dice = random.Random(3)
-    words = "Mr U.S a B é Éa 3 3.5 . . ... ! ? … 。 ！ ” ) 개 Ab 안 ’ » _ word"
+    words = "Mr U.S a B é Éa 3 3.5 . . ... ! ? … 。 ！ ” ) 개 Ab 안 ’ » _ word no dr z. I O vii と pág"
     pieces = [*words.split(), '"', " ", " ", "\t"]
     texts = ["".join(dice.choices(pieces, k=dice.randint(0, 25))) for _ in range(2000)]
     assert open_app().evaluate(CUT, texts) == [split_sentences(normalise(text)) for text in texts]
@@ -228,6 +228,32 @@ def test_swap(open_app):
     expect(page.locator("#source")).to_have_value("ko")
     expect(page.locator("#target")).to_have_value("en")
     assert page.locator("#output").get_attribute("lang") == "en"
+
+
+def test_uncertain_words_are_underlined_and_another_word_continues_the_translation(open_app, server):
+    page = open_app(TEXT)
+    request = {"q": TEXT, "model": "tiny", "confidence": True}
+    confidence = server.post("/v1/translate", request).json["translations"][0]["confidence"]
+    uncertain = [word["text"] for word in confidence["words"] if word["confidence"] < 0.5]
+    expect(page.locator(".output-word")).to_have_text([word["text"] for word in confidence["words"]])
+    expect(page.locator(".output-word.uncertain")).to_have_text(uncertain)
+    expect(page.locator("#confidence-note")).to_contain_text("not calibrated")
+    request = {"q": TEXT, "model": "tiny", "translation": output_of(page), "word": 1}
+    expected = server.post("/v1/alternatives", request).json["alternatives"]
+    page.focus(".output-word[data-word='0']")
+    page.keyboard.press("ArrowRight")
+    page.keyboard.press("Enter")
+    expect(page.locator("#word-menu bdi")).to_have_text([each["word"] for each in expected])
+    page.keyboard.press("Escape")
+    expect(page.locator("#word-menu")).to_be_hidden()
+    page.hover(".output-word[data-word='1']")
+    index = next(number for number, each in enumerate(expected) if each["translation"]["text"] != output_of(page))
+    page.click(f"#word-menu button >> nth={index}")
+    assert output_of(page) == expected[index]["translation"]["text"]
+    expect(page.locator(".output-word[data-word='1']")).to_be_focused()
+    expect(words(page, "row")).to_have_count(len(expected[index]["translation"]["confidence"]["words"]))
+    page.click("#restore")
+    assert output_of(page) == request["translation"]
 
 
 def test_alternatives_can_be_chosen_and_unchosen(open_app, server):
@@ -572,8 +598,8 @@ def test_other_files_are_not_sent(open_app):
     expect(page.locator("#file-status")).to_have_text(
         string(page, "file-format", name="\u2068photo.png\u2069", formats=", ".join(SUFFIXES))
     )
-    page.set_input_files("#file", file("long.txt", "x" * 1_100_000))
-    expect(page.locator("#file-status")).to_contain_text("1 MB")
+    page.set_input_files("#file", file("long.txt", "x" * 17_000_000))
+    expect(page.locator("#file-status")).to_contain_text("16 MB")
     assert requests == []
 
 
@@ -792,3 +818,19 @@ def test_layout_on_a_phone(open_app, width, locale):
     for tab in ("#tab-text", "#tab-file"):
         page.click(tab)
         assert page.evaluate("document.documentElement.scrollWidth") == width
+
+
+# --- glossary
+
+
+def test_typed_terms_are_used_and_kept_in_the_browser(open_app):
+    page = open_app(TEXT)
+    page.click("#glossary summary")
+    page.fill("#terms", "dog = 강아지\n\ntree\t소나무|은행나무")
+    expect(page.locator("#output")).to_contain_text("강아지")
+    assert re.search("소나무|은행나무", page.inner_text("#output"))
+    assert page.inner_text("#glossary-title").endswith("(2)")
+    page.fill("#terms", "dog = 멍멍이")
+    expect(page.locator("#output")).to_contain_text("멍멍이")
+    page.reload()
+    expect(page.locator("#terms")).to_have_value("dog = 멍멍이")

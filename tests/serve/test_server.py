@@ -140,7 +140,7 @@ def test_settings_below_their_minimum(name):
 
 def test_default_beam_above_the_limit():
     with pytest.raises(UsageError, match="--beam-size 5 exceeds --max-beam-size 4"):
-        Settings(max_beam_size=4)
+        Settings(beam_size=5, max_beam_size=4)
 
 
 # --- load -------------------------------------------------------------------------------------------------------

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 
 from softgaze.errors import DataError, SoftgazeError, UsageError
 from softgaze.scale.storage import PARQUET, StoragePath, read_texts
-from softgaze.translator import Translation
+from softgaze.translation import Translation
 
 TEXT, DONE, PARTS = ".txt", ".done", ".parts"
 SHARD_FILE = re.compile(rf"part-\d{{5}}-\d{{6}}({re.escape(TEXT)}|{re.escape(PARQUET)}|{re.escape(DONE)})")

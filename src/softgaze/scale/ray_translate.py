@@ -52,6 +52,7 @@ class RayJob(NamedTuple):
     store: ShardStore
     formatter: Formatter | None  # None: Parquet
     options: "SearchOptions"
+    languages: tuple[str | None, str | None] = (None, None)  # of a multilingual model
 
 
 def translate(
@@ -64,6 +65,7 @@ def translate(
     formatter: Formatter,
     address: str | None = None,
     device: str = "auto",
+    languages: tuple[str | None, str | None] = (None, None),
     progress: Callable[[int], None] | None = None,
 ) -> int:
     """Translate files to a file or a directory of shards, and return the number of lines.
@@ -77,8 +79,10 @@ def translate(
         raise UsageError(f"--device {device}: Ray assigns the GPUs; use --device cuda")
     files = list_inputs(sources)
     bundle = Bundle.open(model)
+    if any(languages):
+        bundle = bundle.with_languages(*languages)
     target = OutputTarget.of(output, files)
-    settings = {**vars(options), "show": getattr(formatter, "__name__", "")}
+    settings = {**options.to_dict(), "show": getattr(formatter, "__name__", ""), "languages": list(languages)}
     store = target.shard_store({"model": bundle.files, "options": settings, "window": window})
     job = RayJob(
         model.absolute(),
@@ -89,6 +93,7 @@ def translate(
         store,
         formatter if target.suffix == TEXT else None,
         options,
+        languages,
     )
     shards = []
     with ray_cluster(address) as resources:
@@ -141,7 +146,8 @@ class TranslateWorker:
         os.environ["OMP_NUM_THREADS"] = "1"  # each worker has one CPU
         tune_cpu()
         try:
-            self.translator = load(job.model, job.device)
+            source, target = job.languages
+            self.translator = load(job.model, job.device, source_lang=source, target_lang=target)
         except SoftgazeError as error:
             message = f"{error} (every machine of the Ray cluster needs the model)"
             self.load_error = Shard.of_error(error)._replace(error=message)

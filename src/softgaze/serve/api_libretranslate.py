@@ -1,29 +1,32 @@
 """The LibreTranslate API: its routes, fields, statuses and error messages, so that its clients work unchanged."""
 
 import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from dataclasses import replace
 from pathlib import PurePosixPath
 from typing import Annotated, Any
 
 from fastapi import APIRouter, Depends
 from starlette.datastructures import UploadFile
 from starlette.requests import Request
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
-from softgaze.documents import FORMATS, SUFFIXES, Document, DocumentOptions, detect_format
+from softgaze.documents import FORMATS, SUFFIXES, Document, DocumentOptions, Segment, detect_format
 from softgaze.errors import DataError
 from softgaze.serve import schemas
-from softgaze.serve.errors import HTTPError, missing_parameter
-from softgaze.serve.html_translation import TranslateHtmlJob
+from softgaze.serve.errors import HTTPError, log_error, missing_parameter, to_http_error
 from softgaze.serve.languages import language_name
 from softgaze.serve.model_registry import shorten
 from softgaze.serve.openapi import ERRORS, file_body, request_body, text_response
 from softgaze.serve.request_parsing import authorized_fields, parse_as
-from softgaze.serve.service import AUTO, ServiceDep
-from softgaze.serve.translate_jobs import TranslateJob, TranslateSegmentsJob
+from softgaze.serve.service import AUTO, Service, ServiceDep
+from softgaze.serve.translate_jobs import TranslateHtmlJob, TranslateJob, TranslateSegmentsJob
 
 router = APIRouter(tags=["LibreTranslate"], responses=ERRORS)
 SEGMENTS_AT_ONCE = 64  # of a file in the queue, so that a long file leaves room for other requests
 BINARY = "application/octet-stream"
+GLOSSARY_FIELD = {"type": "string", "description": "Terms, a line each: source, tab, target."}
 LANGUAGE_FIELD = {"type": "string", "description": "A language code.", "required": True}
 
 
@@ -43,7 +46,9 @@ async def translate(
     if fields.format not in ("text", "html"):
         raise HTTPError(400, f"{shorten(fields.format)} format is not supported")
     model, _, _, detected = await service.select_model(texts, fields.source, fields.target)
-    options = service.search_options(None, fields.alternatives + 1)
+    options = replace(
+        service.search_options(model, None, fields.alternatives + 1), split_sentences=True
+    )  # as their servers do
     results: list[tuple[str, list[str]]]  # each text and its alternatives
     if model is None:
         results = [(text, []) for text in texts]
@@ -83,11 +88,20 @@ async def languages(service: ServiceDep) -> list[dict[str, Any]]:
     "/translate_file",
     response_model=schemas.FileResponse,
     openapi_extra=file_body(
-        "file", f"A document: {', '.join(SUFFIXES)}.", source={**LANGUAGE_FIELD}, target={**LANGUAGE_FIELD}
+        "file",
+        f"A document: {', '.join(SUFFIXES)}.",
+        source={**LANGUAGE_FIELD},
+        target={**LANGUAGE_FIELD},
+        glossary=GLOSSARY_FIELD,
+        stream={"type": "boolean"},
     ),
+    responses=text_response("text/event-stream", "The URL; with `stream`, the progress before it."),
 )
-async def translate_file(request: Request, service: ServiceDep) -> dict[str, str]:
-    """Translate a document, and return the URL of the result, which has the same format."""
+async def translate_file(request: Request, service: ServiceDep) -> Any:
+    """Translate a document, and return the URL of the result, which has the same format.
+
+    With `stream`, the response is a stream of events: `progress` with the segments done, then `done` with the URL.
+    """
     fields, _ = await authorized_fields(request)
     for name, kind in {"file": UploadFile, "source": str, "target": str}.items():
         if not isinstance(fields.get(name), kind) or fields[name] == "":
@@ -95,19 +109,54 @@ async def translate_file(request: Request, service: ServiceDep) -> dict[str, str
     suffix, content = await read_file(fields["file"])
     languages = DocumentOptions(fields["source"], fields["target"])
     document = await asyncio.to_thread(parse_file, suffix, content, languages)
-    segments = document.segments
-    texts = [segment.text for segment in segments if segment.text.strip()] or [""]
+    texts = [segment.text for segment in document.segments if segment.text.strip()] or [""]
     model = (await service.select_model(texts, fields["source"], fields["target"])).model
-    if model is not None:
-        job = TranslateSegmentsJob(model, service.search_options())
-        translations: list[str] = []
-        for start in range(0, len(segments), SEGMENTS_AT_ONCE):
-            batch = segments[start : start + SEGMENTS_AT_ONCE]
-            service.metrics.count_texts([segment.text for segment in batch])
-            translations += await service.run(request, job, batch, [len(segment.text) for segment in batch])
-        content = await asyncio.to_thread(document.write, translations)
-    name = service.files.save(content, suffix)
-    return {"translatedFileUrl": str(request.url_for("download_file", name=name))}
+    glossary = None if model is None else service.find_glossary(model, str(fields.get("glossary", "")))
+    job = None if model is None else TranslateSegmentsJob(model, service.search_options(model, glossary=glossary))
+    steps = translate_segments(request, service, job, document.segments)
+
+    async def save(translations: Sequence[str]) -> dict[str, str]:
+        written = content if model is None else await asyncio.to_thread(document.write, translations)
+        saved = service.files.save(written, suffix)
+        return {"translatedFileUrl": str(request.url_for("download_file", name=saved))}
+
+    if fields.get("stream") in ("true", "1"):
+        events = file_events(steps, len(document.segments), save)
+        return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
+    return await save([markup async for batch in steps for markup in batch])
+
+
+async def translate_segments(
+    request: Request, service: Service, job: TranslateSegmentsJob | None, segments: Sequence[Segment]
+) -> AsyncIterator[list[str]]:
+    """Yield the translations of segments, some at a time; nothing if there is no model to translate with."""
+    if job is None:
+        return
+    for start in range(0, len(segments), SEGMENTS_AT_ONCE):
+        batch = segments[start : start + SEGMENTS_AT_ONCE]
+        service.metrics.count_texts([segment.text for segment in batch])
+        yield await service.run(request, job, batch, [len(segment.text) for segment in batch])
+
+
+async def file_events(
+    steps: AsyncIterator[list[str]], total: int, save: Callable[[Sequence[str]], Awaitable[dict[str, str]]]
+) -> AsyncIterator[str]:
+    """Yield the progress of a translation and its result as server-sent events."""
+    translations: list[str] = []
+    try:
+        async for batch in steps:
+            translations += batch
+            yield server_sent_event("progress", {"done": len(translations), "total": total})
+        yield server_sent_event("done", await save(translations))
+    except Exception as exception:
+        error = to_http_error(exception)
+        if error.status >= 500:
+            log_error("a file", exception)
+        yield server_sent_event("error", {"error": error.message})
+
+
+def server_sent_event(name: str, data: dict[str, Any]) -> str:
+    return f"event: {name}\ndata: {json.dumps(data, ensure_ascii=False, allow_nan=False)}\n\n"
 
 
 async def read_file(file: UploadFile) -> tuple[str, bytes]:
@@ -122,7 +171,6 @@ async def read_file(file: UploadFile) -> tuple[str, bytes]:
 
 
 def parse_file(suffix: str, content: bytes, options: DocumentOptions) -> Document:
-    """Open an uploaded document."""
     found = detect_format(f"file{suffix}", content)
     if found is None:
         raise HTTPError(400, "Invalid request: file format not supported")
@@ -154,7 +202,7 @@ async def download_file(name: str, service: ServiceDep) -> Response:
 @router.get("/frontend/settings", response_model=schemas.FrontendSettings)
 async def frontend_settings(service: ServiceDep) -> dict[str, Any]:
     """Return the settings for a web page."""
-    target = service.registry.text_models[0].targets[0] if service.registry.text_models else ""
+    target = service.registry.text_models[0].target if service.registry.text_models else ""
     return {
         "apiKeys": service.keys.required,
         "keyRequired": service.keys.required,

@@ -1,4 +1,4 @@
-"""The softgaze API: translations with scores, tokens, alternatives and attention; what-if edits; captions."""
+"""The softgaze API: translations with scores, alternatives, attention and confidence; what-if edits; captions."""
 
 import base64
 import binascii
@@ -14,9 +14,18 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, StreamingResponse
 
 from softgaze import __version__
+from softgaze.glossary import Glossary
 from softgaze.serve import schemas
 from softgaze.serve.errors import HTTPError, missing_parameter
-from softgaze.serve.explain_jobs import CaptionJob, ExplainJob, ExplainPageJob, WhatIfJob, explain_all
+from softgaze.serve.explain_jobs import (
+    AlternativesJob,
+    CaptionJob,
+    Explained,
+    ExplainJob,
+    ExplainPageJob,
+    WhatIfJob,
+    explain_all,
+)
 from softgaze.serve.languages import Detected
 from softgaze.serve.model_registry import IMAGE, ServedModel
 from softgaze.serve.openapi import ERRORS, JSON, file_body, request_body, text_response
@@ -41,6 +50,7 @@ async def models(service: ServiceDep) -> dict[str, Any]:
             "beam_size": settings.max_beam_size,
             "num_hypotheses": settings.max_hypotheses,
             "body": settings.max_body,
+            "file": settings.max_file,
         },
         "languages": registry.languages_json(),
         "detects": service.detector is not None,
@@ -60,22 +70,29 @@ async def translate(
     service: ServiceDep,
     fields: Annotated[schemas.TranslateRequest, Depends(parse_as(schemas.TranslateRequest, strict=True))],
 ) -> Any:
-    """Translate a text or a list of texts, with attention if `attention` is set, as a stream if `stream` is set."""
+    """Translate a text or a list of texts, with `attention` and word `confidence` if set; `stream` streams it.
+
+    Placeholders and tags in a text are kept, except with these three fields, whose words are those of the model.
+    """
     start = time.perf_counter()
     texts = service.check_texts(fields.q)
     model, detected = await select_model(service, texts, fields)
     head = {**model_fields(model), "detected": detected and detected._asdict()}
+    explained = Explained(fields.attention, fields.confidence, fields.support)
     if fields.stream:
         if not isinstance(fields.q, str) or (fields.beam_size or 1) > 1 or fields.num_hypotheses > 1:
             raise HTTPError(400, "Invalid request: stream needs one text, beam_size 1 and num_hypotheses 1")
-        to_json = (lambda best: explain_all(model, [best])[0]) if fields.attention else translation_json
-        events = server_sent_events(stream_events(service, request, model, fields.q, to_json), head, start)
+        to_json = (lambda best: explain_all(model, [best], explained)[0]) if any(explained) else translation_json
+        glossary = service.search_options(model, glossary=glossary_of(service, model, fields)).glossary
+        words = stream_events(service, request, model, fields.q, to_json, glossary)
+        events = server_sent_events(words, head, start)
         return StreamingResponse(events, media_type="text/event-stream", headers={"X-Accel-Buffering": "no"})
-    options = service.search_options(fields.beam_size, fields.num_hypotheses)
-    if fields.attention:
-        translations = await service.run(request, ExplainJob(model, options), texts)
+    glossary = glossary_of(service, model, fields)
+    options = service.search_options(model, fields.beam_size, fields.num_hypotheses, glossary)
+    if any(explained):
+        translations = await service.run(request, ExplainJob(model, options, explained), texts)
     else:
-        best = await service.run(request, TranslateJob(model, options), texts)
+        best = await service.run(request, TranslateJob(model, options, keeps_placeholders=True), texts)
         translations = [translation_json(translation) for translation in best]
     return {**head, "translations": translations, "milliseconds": milliseconds_since(start)}
 
@@ -87,6 +104,29 @@ async def server_sent_events(events: AsyncIterator[Event], head: dict[str, Any],
         if event == "done":
             data = {**head, "translations": [content], "milliseconds": milliseconds_since(start)}
         yield f"event: {event}\ndata: {json.dumps(data, ensure_ascii=False, allow_nan=False)}\n\n"
+
+
+@router.post(
+    "/alternatives",
+    response_model=schemas.AlternativesResponse,
+    openapi_extra=request_body(schemas.AlternativesRequest, JSON),
+)
+async def alternatives(
+    request: Request,
+    service: ServiceDep,
+    fields: Annotated[schemas.AlternativesRequest, Depends(parse_as(schemas.AlternativesRequest, strict=True))],
+) -> dict[str, Any]:
+    """Return other words for a word of a translation, each with the translation that continues from it."""
+    start = time.perf_counter()
+    texts = service.check_texts(fields.q)
+    if not fields.translation:
+        raise missing_parameter("translation")
+    service.check_texts(fields.translation)
+    model, _ = await select_model(service, texts, fields)
+    options = service.search_options(model, fields.beam_size)
+    job = AlternativesJob(model, options, fields.translation, fields.word, fields.count, fields.attention)
+    [found] = await service.run(request, job, texts)
+    return {**model_fields(model), "alternatives": found, "milliseconds": milliseconds_since(start)}
 
 
 @router.post("/what_if", response_model=schemas.WhatIfResponse, openapi_extra=request_body(schemas.WhatIfRequest, JSON))
@@ -108,7 +148,8 @@ async def what_if(
         "where": [tuple(head) for head in fields.where] or None,
     }
     model, _ = await select_model(service, texts, fields)
-    job = WhatIfJob(model, service.search_options(fields.beam_size), change)
+    options = service.search_options(model, fields.beam_size, glossary=glossary_of(service, model, fields))
+    job = WhatIfJob(model, options, change)
     [result] = await service.run(request, job, texts)
     return {**model_fields(model), **result, "milliseconds": milliseconds_since(start)}
 
@@ -127,7 +168,8 @@ async def explain(
     """Render the page of `softgaze explain`, with all layers and heads: in JSON, or as HTML if a form was sent."""
     texts = service.check_texts(fields.q)
     model, _ = await select_model(service, texts, fields)
-    job = ExplainPageJob(model, service.search_options(fields.beam_size), fields.what_if)
+    options = service.search_options(model, fields.beam_size, glossary=glossary_of(service, model, fields))
+    job = ExplainPageJob(model, options, fields.what_if)
     [page] = await service.run(request, job, texts)
     if "json" in request.headers.get("content-type", ""):
         return {"html": page}
@@ -158,7 +200,7 @@ async def caption(request: Request, service: ServiceDep) -> dict[str, Any]:
         raise missing_parameter("image")
     fields = schemas.CaptionRequest.model_validate(raw)
     model = service.registry.get(fields.model, IMAGE)
-    options = service.search_options(fields.beam_size, fields.num_hypotheses)
+    options = service.search_options(model, fields.beam_size, fields.num_hypotheses)
     job = CaptionJob(model, options, fields.attention, Path(service.settings.shared_dir))
     captions = await service.run(request, job, [content], lengths=[0])
     return {"model": model.id, "captions": captions, "milliseconds": milliseconds_since(start)}
@@ -187,12 +229,19 @@ def pair_of(service: Service, model: ServedModel, fields: schemas.TextSelection)
     """Return a model for the languages of a request; a multilingual one needs both."""
     if model.translator.languages is None:
         return model
+    about = model.bundle.description
+    if fields.source == AUTO and fields.target is None and about.source_language and about.target_language:
+        return model.for_pair(model.source, model.target)  # the pair that the import stored
     if fields.source == AUTO or fields.target is None:
         raise HTTPError(400, f"{model.id} translates between many languages; give source and target")
     source, target = (service.registry.match_language(code) for code in (fields.source, fields.target))
     if source not in model.sources or target not in model.targets:
         raise HTTPError(400, f"{model.id} does not translate {source} to {target}")
     return model.for_pair(source, target)
+
+
+def glossary_of(service: Service, model: ServedModel, fields: schemas.TextSelection) -> Glossary | None:
+    return service.find_glossary(model, fields.glossary, fields.glossary_id)
 
 
 def model_fields(model: ServedModel) -> dict[str, str]:

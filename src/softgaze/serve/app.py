@@ -15,7 +15,7 @@ from starlette.staticfiles import StaticFiles
 
 from softgaze import __version__
 from softgaze.runtime import tune_cpu
-from softgaze.serve import api_deepl, api_libretranslate, api_v1, schemas
+from softgaze.serve import api_deepl, api_glossaries, api_libretranslate, api_v1, schemas
 from softgaze.serve.errors import handle_router_error
 from softgaze.serve.middleware import RequestMiddleware
 from softgaze.serve.model_registry import ModelRegistry
@@ -41,7 +41,6 @@ def create_worker_app() -> FastAPI:
 
 
 def build_app(service: Service) -> FastAPI:
-    """Build the application around a service."""
     app = DescribedAPI(
         title="softgaze",
         version=__version__,
@@ -52,7 +51,7 @@ def build_app(service: Service) -> FastAPI:
         redoc_url=None,
     )
     app.state.service = service
-    for routes in (api_libretranslate.router, api_deepl.router, api_v1.router, router):
+    for routes in (api_libretranslate.router, api_deepl.router, api_glossaries.router, api_v1.router, router):
         app.include_router(routes)
     app.mount("/static", static_files)
     app.add_exception_handler(HTTPException, handle_router_error)

@@ -34,8 +34,6 @@ class DeadlineExceeded(Exception):  # noqa: N818
 
 @dataclass(eq=False)
 class QueueItem:
-    """An item in the queue and the future of its result."""
-
     job: BatchJob
     item: Any
     length: int

@@ -14,7 +14,7 @@ from softgaze.serve.batching import DeadlineExceeded, QueueFull
 
 log = logging.getLogger("softgaze.serve")
 
-DEEPL_PREFIX = "/v2/"
+DEEPL_PREFIXES = ("/v2/", "/v3/")
 ROUTER_MESSAGES = {404: "Not found", 405: "Method not allowed"}
 RETRY_AFTER = {"Retry-After": "1"}  # seconds
 
@@ -56,7 +56,7 @@ def to_http_error(error: BaseException) -> HTTPError:
 def error_response(path: str, error: HTTPError) -> Response:
     """Return the JSON response for an error; DeepL clients read `message` instead of `error`."""
     content = {"error": error.message}
-    if path.startswith(DEEPL_PREFIX):
+    if path.startswith(DEEPL_PREFIXES):
         content["message"] = error.message
     return JSONResponse(content, error.status, error.headers)
 

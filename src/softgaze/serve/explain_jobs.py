@@ -1,21 +1,26 @@
 """Jobs that record attention: explained translations, what-if edits, explain pages and image captions."""
 
 import secrets
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from itertools import compress
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softgaze.errors import SoftgazeError, UsageError
 from softgaze.explain.attention_map import UNUSED
+from softgaze.explain.confidence import word_features
+from softgaze.explain.corpus_report import omitted_words, source_needs
+from softgaze.explain.explanation import tokenized_pair
+from softgaze.explain.occlusion import unsupported_words, word_support
 from softgaze.explain.what_if import word_diff
 from softgaze.explain.word_spans import is_unspaced_text
-from softgaze.search.options import SearchOptions
+from softgaze.search.options import Hypothesis, SearchOptions
 from softgaze.serve.errors import HTTPError
 from softgaze.serve.model_registry import ServedModel
 from softgaze.serve.translate_jobs import hypothesis_json, restore_lines, translate_texts, translation_json
-from softgaze.translator import Translation
+from softgaze.special_tokens import SPECIAL_TOKENS
+from softgaze.translation import Translation
 
 if TYPE_CHECKING:
     from softgaze.explain import Attention
@@ -26,29 +31,99 @@ DIGITS = 4
 IMAGE_DIGITS = 6
 
 
+class Explained(NamedTuple):
+    """The fields of a translation that cost time."""
+
+    attention: bool = True
+    confidence: bool = False
+    support: bool = False
+
+
 @dataclass(frozen=True)
 class ExplainJob:
-    """Translate texts and record the attention of the translations and their alternatives."""
+    """Translate texts; return the attention and confidence of the translations and their alternatives."""
 
     model: ServedModel
     options: SearchOptions
+    explained: Explained
 
     def run(self, texts: Sequence[str]) -> list[dict[str, Any]]:
-        return explain_all(self.model, translate_texts(self.model.translator, texts, self.options))
+        translations = translate_texts(self.model.translator, texts, self.options)
+        return explain_all(self.model, translations, self.explained)
 
 
-def explain_all(model: ServedModel, translations: Sequence[Translation]) -> list[dict[str, Any]]:
-    """Return the JSON of translations with attention, all recorded in one batch."""
+def explain_all(
+    model: ServedModel, translations: Sequence[Translation], explained: Explained = Explained()
+) -> list[dict[str, Any]]:
+    """Return the JSON of translations with attention and confidence, each computed in one batch."""
     hypotheses = [hypothesis for best in translations for hypothesis in (best, *best.alternatives)]
-    attention = iter(record_attention(model, hypotheses))
+    nothing = [None] * len(hypotheses)
+    attention = record_attention(model, hypotheses) if explained.attention else nothing
+    confidence = model.translator.confidences(hypotheses) if explained.confidence else nothing
+    support = word_supports(model, hypotheses) if explained.support else nothing
+    fields = iter(
+        [
+            {"attention": weights, "confidence": values and values.to_dict(), "support": flags}
+            for weights, values, flags in zip(attention, confidence, support, strict=True)
+        ]
+    )
     return [
-        translation_json(
-            best,
-            next(attention),
-            [{**hypothesis_json(other), "attention": next(attention)} for other in best.alternatives],
-        )
+        translation_json(best, next(fields), [{**hypothesis_json(each), **next(fields)} for each in best.alternatives])
         for best in translations
     ]
+
+
+def word_supports(model: ServedModel, translations: Sequence[Translation]) -> Iterator[dict[str, Any] | None]:
+    """Yield the words of each translation that may be hallucinated or omitted; None if the text is too long."""
+    short = [each for each in translations if len(each.source) <= MAX_EXPLAINED_CHARACTERS]
+    translator = model.translator
+    found = zip(word_features(translator, short), translator.occlusions(short), strict=True)
+    for translation in translations:
+        if len(translation.source) > MAX_EXPLAINED_CHARACTERS:
+            yield None
+            continue
+        (words, features), occlusion = next(found)
+        source = tokenized_pair(translator, translation).texts(model.bundle.tokenizers)[0].words
+        values = word_support(occlusion[:-1], features[:, 0])
+        flags = (words, unsupported_words(words, values)), (source, omitted_words(source_needs(occlusion)))
+        unsupported, omitted = ([{"index": index, "text": own[index]} for index in indices] for own, indices in flags)
+        yield {"values": values.round(DIGITS).tolist(), "unsupported": unsupported, "omitted": omitted}
+
+
+@dataclass(eq=False)  # never equal, so never batched with others
+class AlternativesJob:
+    """Find other words for a word of a translation, and continue the translation from each."""
+
+    model: ServedModel
+    options: SearchOptions
+    translation: str
+    word: int
+    count: int
+    attention: bool
+
+    def run(self, texts: Sequence[str]) -> list[list[dict[str, Any]]]:
+        """Return the alternatives of one text as JSON."""
+        [text], translator = texts, self.model.translator
+        [sources] = translator.encode([text], self.options)
+        [ids] = translator.bundle.tokenizers.target.encode([self.translation])
+        if len(sources) != 1 or not ids:
+            raise UsageError(
+                "q must be one sentence that the model translates at once, and translation its translation"
+            )
+        if not set(SPECIAL_TOKENS).isdisjoint(ids):
+            raise UsageError("the translation contains a character that this model cannot write")
+        part = translator.part(sources[0].ids, Hypothesis(tuple(ids), 0.0, 0.0, finished=True))
+        given = translator.join(text, (part,), self.options)
+        found = given.alternatives_at(self.word, self.count)
+        explained = explain_all(
+            self.model, [alternative.translation for alternative in found], Explained(self.attention, confidence=True)
+        )
+        return [
+            [
+                {"word": each.word, "probability": round(each.probability, DIGITS), "translation": fields}
+                for each, fields in zip(found, explained, strict=True)
+            ]
+        ]
 
 
 def record_attention(model: ServedModel, translations: Sequence[Translation]) -> list[dict[str, Any] | None]:
@@ -81,6 +156,7 @@ def attention_json(attention: "Attention | None") -> dict[str, Any] | None:
             if coverage[index] < UNUSED and any(map(str.isalnum, word))
         ],
         "map": attention.description,
+        "reliability": attention.reliability and attention.reliability.to_dict(),
     }
 
 

@@ -42,7 +42,17 @@ def primary_code(code: str) -> str:
     """Return the language without script and region, of two letters where there is such a code."""
     primary = normalize_code(code).split("-")[0]
     alias: str = get_global("language_aliases").get(primary, primary) if len(primary) == 3 else primary
-    return alias
+    return alias.split("_")[0]
+
+
+def common_code(code: str, *, keep_region: bool = True) -> str:
+    """Return the code that clients use for a language: en for eng, eng_Latn or en_XX; zh-Hant for zho_Hant."""
+    primary, (_, *rest) = primary_code(code), code.replace("_", "-").split("-")
+    if primary not in Locale("en").languages:
+        return code
+    likely = get_global("likely_subtags").get(primary, "").split("_")
+    kept = (part for part in rest if part not in (*likely[1:2], "XX") and (keep_region or len(part) > 2))
+    return "-".join([primary, *kept])
 
 
 def language_name(code: str) -> str:
@@ -83,8 +93,8 @@ class CombinedDetector:
         floors: dict[str, float] = {}
         for detector in detectors:
             for language, table in detector.languages.items():
-                languages.setdefault(language, table)
-                floors.setdefault(language, detector.floors[language])
+                languages.setdefault(common_code(language), table)
+                floors.setdefault(common_code(language), detector.floors[language])
         return cls(LanguageDetector(languages, floors))
 
     def detect(self, text: str) -> list[Detected]:

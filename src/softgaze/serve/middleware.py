@@ -84,7 +84,8 @@ class LimitedBody:
 
     def __init__(self, scope: Scope, receive: Receive, settings: Settings) -> None:
         self.receive_message = receive
-        self.max_bytes, self.seconds = settings.max_body, settings.read_seconds
+        is_file = scope["path"].endswith("/translate_file")
+        self.max_bytes, self.seconds = settings.max_file if is_file else settings.max_body, settings.read_seconds
         self.deadline = time.monotonic() + self.seconds
         self.size, self.complete = 0, False
         length = Headers(scope=scope).get("content-length", "0")

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain, count
 from pathlib import Path
 from threading import Lock
@@ -14,10 +14,11 @@ from softgaze.engines import Engine, open_engine
 from softgaze.errors import UsageError
 from softgaze.runtime import run_low_priority
 from softgaze.serve.errors import HTTPError
-from softgaze.serve.languages import language_name, normalize_code, primary_code
+from softgaze.serve.languages import common_code, language_name, normalize_code, primary_code
 from softgaze.translator import Translator
 
 TEXT, IMAGE = "text", "image"
+FIRST_LANGUAGE = "en"  # source of a multilingual model where none was chosen
 INCOMPATIBLE_ENGINES = {"ctranslate2", "onnx"}  # their libraries deadlock at exit when loaded in one process
 
 
@@ -34,24 +35,31 @@ class ServedModel:
     def bundle(self) -> Bundle:
         return self.translator.bundle
 
+    @cached_property
+    def sources(self) -> dict[str, str]:
+        """Languages it translates from, and the model's own code of each."""
+        languages = self.translator.languages
+        return common_codes(languages.source if languages else (), self.bundle.description.source_language)
+
+    @cached_property
+    def targets(self) -> dict[str, str]:
+        """Languages it translates into, and the model's own code of each."""
+        languages = self.translator.languages
+        return common_codes(languages.target if languages else (), self.bundle.description.target_language)
+
     @property
     def source(self) -> str:
-        return self.bundle.description.source_language
+        """The language it translates from; of a multilingual model, one to start with."""
+        own = self.bundle.description.source_language
+        first = FIRST_LANGUAGE if FIRST_LANGUAGE in self.sources else next(iter(self.sources))
+        return next((code for code, stored in self.sources.items() if stored == own), first)
 
     @property
     def target(self) -> str:
-        return self.bundle.description.target_language
-
-    @property
-    def sources(self) -> tuple[str, ...]:
-        """Languages it translates from."""
-        languages = self.translator.languages
-        return tuple(languages.source) if languages and languages.source else (self.source,)
-
-    @property
-    def targets(self) -> tuple[str, ...]:
-        """Languages it translates into."""
-        return tuple(self.translator.languages.target) if self.translator.languages else (self.target,)
+        """The language it translates into; of a multilingual model, one to start with."""
+        own = self.bundle.description.target_language
+        chosen = next((code for code, stored in self.targets.items() if stored == own), None)
+        return chosen or next((code for code in self.targets if code != self.source), self.source)
 
     def for_pair(self, source: str, target: str) -> "ServedModel":
         """Return this model for one of its language pairs; a multilingual one is shared by all pairs."""
@@ -59,7 +67,7 @@ class ServedModel:
             return self
         with self.lock:
             if (source, target) not in self.pairs:
-                chosen = self.translator.with_languages(source, target)
+                chosen = self.translator.with_languages(self.sources[source], self.targets[target])
                 self.pairs[source, target] = ServedModel(self.id, chosen, self.lock)
             return self.pairs[source, target]
 
@@ -90,8 +98,10 @@ class ServedModel:
         return {
             "id": self.id,
             "kind": self.kind,
-            "source": {"code": self.source, "name": language_name(self.source)},
-            "target": {"code": self.target, "name": language_name(self.target)},
+            "source": code_and_name(self.source),
+            "target": code_and_name(self.target),
+            "sources": [*map(code_and_name, self.sources)],
+            "targets": [*map(code_and_name, self.targets)],
             "arch": self.bundle.description.arch,
             "engine": engine.name,
             "precision": engine.precision,
@@ -139,7 +149,6 @@ class ModelRegistry:
 
     @cached_property
     def image_models(self) -> tuple[ServedModel, ...]:
-        """Captioners."""
         return tuple(model for model in self.models if model.kind == IMAGE)
 
     @cached_property
@@ -172,7 +181,7 @@ class ModelRegistry:
 
     def match_language(self, code: str) -> str:
         """Return the code of a loaded language; en-US matches en where only that is loaded."""
-        for key in (normalize_code, primary_code):
+        for key in (normalize_code, partial(common_code, keep_region=False), primary_code):
             for language in self.languages:
                 if key(language) == key(code):
                     return language
@@ -192,9 +201,24 @@ class ModelRegistry:
         )
 
 
+def common_codes(codes: Iterable[str], only: str) -> dict[str, str]:
+    """Return {code that clients use: the model's own} of a side; `only` is the language of a side without a choice."""
+    table: dict[str, str] = {}
+    for code in codes:
+        common = common_code(code, keep_region=False)
+        table[code if common in table else common] = code  # two of its languages may have one common code
+    return table or {common_code(only): only}
+
+
+def code_and_name(code: str) -> dict[str, str]:
+    return {"code": code, "name": language_name(code)}
+
+
 def describe_pairs(model: ServedModel) -> str:
     """Return the language pair of a model, or how many languages it has."""
-    sides = (side[0] if len(side) == 1 else f"{len(side)} languages" for side in (model.sources, model.targets))
+    sides = (
+        next(iter(side)) if len(side) == 1 else f"{len(side)} languages" for side in (model.sources, model.targets)
+    )
     return " → ".join(sides)
 
 

@@ -44,8 +44,9 @@ def file_body(file: str, description: str, **fields: dict[str, Any]) -> dict[str
 
 
 def text_response(content_type: str, description: str, status: int = 200) -> dict[int | str, dict[str, Any]]:
-    """Return `responses` for a response that is not JSON."""
-    return {status: {"description": description, "content": {content_type: {"schema": {"type": "string"}}}}}
+    """Return `responses` for a response that is not JSON; a schema of a stream would describe its events."""
+    schema = {} if content_type == "text/event-stream" else {"schema": {"type": "string"}}
+    return {status: {"description": description, "content": {content_type: schema}}}
 
 
 class DescribedAPI(FastAPI):

@@ -96,6 +96,10 @@ class DeepLRequest(BaseModel):
     target_lang: str
     source_lang: str | None = None
     tag_handling: str | None = None
+    glossary_id: Annotated[str | None, Field(description="A stored glossary; needs source_lang.")] = None
+    glossary_ids: Annotated[list[str] | str | None, Field(description="Several; the terms of the first win.")] = None
+    ignore_tags: Texts = []  # elements that are not translated
+    splitting_tags: Texts = []  # of XML: tags that end a sentence
 
 
 class DeepLTranslation(BaseModel):
@@ -114,6 +118,70 @@ class DeepLLanguage(BaseModel):
     supports_formality: bool = False
 
 
+class DictionaryFields(BaseModel):
+    """The terms of one language pair."""
+
+    source_lang: str
+    target_lang: str
+    entries: Annotated[str, Field(description="A term per line: source, target; `a|b` are forms of the target.")]
+    entries_format: Annotated[str, Field(description="tsv or csv.")] = "tsv"
+
+
+class GlossaryRequest(DictionaryFields):
+    name: str
+
+
+class MultilingualRequest(BaseModel):
+    name: str
+    dictionaries: Annotated[list[DictionaryFields], Field(min_length=1)]
+
+
+class MultilingualUpdate(BaseModel):
+    name: str | None = None
+    dictionaries: list[DictionaryFields] | None = None
+
+
+class DictionaryInfo(BaseModel):
+    source_lang: str
+    target_lang: str
+    entry_count: int
+
+
+class GlossaryInfo(DictionaryInfo):
+    glossary_id: str
+    ready: bool
+    name: str
+    creation_time: str
+
+
+class GlossaryList(BaseModel):
+    glossaries: list[GlossaryInfo]
+
+
+class MultilingualGlossary(BaseModel):
+    glossary_id: str
+    name: str
+    creation_time: str
+    dictionaries: list[DictionaryInfo]
+
+
+class MultilingualList(BaseModel):
+    glossaries: list[MultilingualGlossary]
+
+
+class DictionaryEntries(BaseModel):
+    dictionaries: list[DictionaryFields]
+
+
+class GlossaryPair(BaseModel):
+    source_lang: str
+    target_lang: str
+
+
+class GlossaryPairs(BaseModel):
+    supported_languages: list[GlossaryPair]
+
+
 # --- softgaze ---------------------------------------------------------------------------------------------------
 
 
@@ -124,6 +192,10 @@ class TextSelection(BaseModel):
     source: SourceCode = "auto"
     target: TargetCode = None
     beam_size: BeamSize = None
+    glossary: Annotated[
+        str | None, Field(description="Terms, a line each: source, tab, target forms (`a|b`); a lone term is kept.")
+    ] = None
+    glossary_id: Annotated[str | None, Field(description="A glossary stored through /v2 or /v3.")] = None
     api_key: ApiKey = None
 
 
@@ -131,6 +203,10 @@ class TranslateRequest(TextSelection):
     q: Texts
     num_hypotheses: NumHypotheses = 1
     attention: Annotated[bool, Field(description="Return the attention of each word.")] = False
+    confidence: Annotated[bool, Field(description="Return the probability that each word is right.")] = False
+    support: Annotated[
+        bool, Field(description="Return the words that may be hallucinated or omitted; takes a pass for each word.")
+    ] = False
     stream: Annotated[
         bool, Field(description="Stream each word as it is generated (one text, greedy search, one hypothesis).")
     ] = False
@@ -142,6 +218,14 @@ class UncoveredWord(BaseModel):
     index: int
     text: str
     coverage: float
+
+
+class MapReliability(BaseModel):
+    """How far the attention map can be relied on in this sentence."""
+
+    value: Annotated[float, Field(description="Expected share of right links, 0 to 1.")]
+    is_low: Annotated[bool, Field(description="Whether clients should warn of the map.")]
+    links: Annotated[list[float], Field(description="Probability that the link of each target word is right.")]
 
 
 class TextAttention(BaseModel):
@@ -156,6 +240,34 @@ class TextAttention(BaseModel):
     coverage: Annotated[list[float], Field(description="Total weight of each source word.")]
     uncovered: list[UncoveredWord]
     map: Annotated[str, Field(description="Which attention map is shown, and how it was chosen.")]
+    reliability: Annotated[MapReliability | None, Field(description="Null if it was not measured for this model.")]
+
+
+class WordConfidence(BaseModel):
+    text: str
+    confidence: Annotated[float, Field(ge=0, le=1)]
+
+
+class TextConfidence(BaseModel):
+    """The probability that each word is right: that a reference translation has it too."""
+
+    words: list[WordConfidence]
+    calibrated: Annotated[
+        bool, Field(description="Fitted on held-out text. If false, the values are the probabilities of the model.")
+    ]
+
+
+class NamedWord(BaseModel):
+    index: int
+    text: str
+
+
+class TextSupport(BaseModel):
+    """Suspicions of hallucination and omission, by occlusion of each source word."""
+
+    values: Annotated[list[float], Field(description="How far the source explains each output word, 0 to 1.")]
+    unsupported: Annotated[list[NamedWord], Field(description="Output words that the source hardly explains.")]
+    omitted: Annotated[list[NamedWord], Field(description="Source words that the translation does not express.")]
 
 
 class HypothesisFields(BaseModel):
@@ -170,6 +282,16 @@ class HypothesisFields(BaseModel):
 
 class AlternativeTranslation(HypothesisFields):
     attention: TextAttention | None = None
+    confidence: TextConfidence | None = None
+    support: TextSupport | None = None
+
+
+class TermFields(BaseModel):
+    """A term of the glossary in the translation."""
+
+    source: str
+    target: str
+    by: Annotated[str, Field(description="search, or alignment if it was inserted after the search.")]
 
 
 class BestTranslation(AlternativeTranslation):
@@ -177,6 +299,8 @@ class BestTranslation(AlternativeTranslation):
 
     source: str
     source_tokens: list[str]
+    engine: Annotated[str, Field(description="The engine that searched: torch for texts with terms.")] = ""
+    terms: list[TermFields] = []
     alternatives: list[AlternativeTranslation]
 
 
@@ -186,6 +310,30 @@ class TranslateResponse(BaseModel):
     target: str
     detected: DetectedLanguage | None
     translations: list[BestTranslation]
+    milliseconds: float
+
+
+class AlternativesRequest(TextSelection):
+    q: Annotated[str, Field(description="A sentence.")]
+    translation: Annotated[str, Field(description="A translation of it, such as the one of /v1/translate.")]
+    word: Annotated[int, Field(description="Index of a word in the translation, as in its confidence.")]
+    count: Annotated[int, Field(description="Most alternatives returned.", ge=1, le=10)] = 5
+    attention: Annotated[bool, Field(description="Return the attention of each translation.")] = False
+
+
+class AlternativeWord(BaseModel):
+    """A word that could stand in the position, and the translation that continues from it."""
+
+    word: str
+    probability: Annotated[float, Field(description="Of the word after the words before it.")]
+    translation: BestTranslation
+
+
+class AlternativesResponse(BaseModel):
+    model: str
+    source: str
+    target: str
+    alternatives: list[AlternativeWord]
     milliseconds: float
 
 
@@ -232,13 +380,16 @@ class Limits(BaseModel):
     beam_size: int
     num_hypotheses: int
     body: int
+    file: int
 
 
 class ModelEntry(BaseModel):
     id: str
     kind: str
-    source: CodeAndName
+    source: Annotated[CodeAndName, Field(description="Of a multilingual model: a language to start with.")]
     target: CodeAndName
+    sources: Annotated[list[CodeAndName], Field(description="All languages that the model translates from.")]
+    targets: list[CodeAndName]
     arch: str
     engine: str
     precision: str

@@ -70,7 +70,6 @@ def uvicorn_config(app: Any, settings: Settings) -> uvicorn.Config:
 
 @contextmanager
 def bound_socket(settings: Settings) -> Iterator[socket.socket]:
-    """Yield a socket bound to the host and port of the settings."""
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     with socket.socket(family) as sock:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)

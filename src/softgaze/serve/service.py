@@ -6,6 +6,7 @@ import re
 import secrets
 import time
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Any, NamedTuple
 
@@ -13,10 +14,12 @@ from fastapi import Depends
 from starlette.requests import Request
 
 from softgaze.errors import DataError
+from softgaze.glossary import Glossary
 from softgaze.runtime import run_low_priority, threads
 from softgaze.search.options import SearchOptions
 from softgaze.serve.batching import Batcher, BatchJob
 from softgaze.serve.errors import HTTPError, missing_parameter
+from softgaze.serve.glossaries import GlossaryStore, parsed_lines
 from softgaze.serve.languages import CombinedDetector, Detected
 from softgaze.serve.metrics import Metrics
 from softgaze.serve.model_registry import ModelRegistry, ServedModel
@@ -51,6 +54,8 @@ class Service:
         bilingual = [model.bundle for model in registry.text_models if model.translator.languages is None]
         self.detector = CombinedDetector.of(bilingual) if bilingual else None
         self.metrics = Metrics(shared_dir if settings.workers > 1 else None)
+        self.glossary = Glossary.read(settings.glossary) if settings.glossary else None
+        self.glossaries = GlossaryStore(Path(settings.glossary_dir or shared_dir / "glossaries"))
         self.files = FileStore(shared_dir / "files", 60 * settings.keep_files)
         # Only CTranslate2 searches outside of Python. With the other engines, two concurrent batches had 0.7 times the
         # throughput of one (2 cores, docs/log.md); `--workers` uses more cores there.
@@ -74,8 +79,17 @@ class Service:
             raise HTTPError(400, f"Invalid request: request ({longest}) exceeds text limit ({max_characters})")
         return texts
 
-    def search_options(self, beam_size: int | None = None, num_hypotheses: int = 1) -> SearchOptions:
-        """Return the search options within the limits; the beam is at least as wide as the number of hypotheses."""
+    def search_options(
+        self,
+        model: ServedModel | None,
+        beam_size: int | None = None,
+        num_hypotheses: int = 1,
+        glossary: Glossary | None = None,
+    ) -> SearchOptions:
+        """Return the search options of a model within the limits; the beam is as wide as the number of hypotheses.
+
+        Without a glossary, that of the server applies.
+        """
         settings = self.settings
         if beam_size is not None and not 1 <= beam_size <= settings.max_beam_size:
             raise HTTPError(400, f"Invalid request: beam_size must be from 1 to {settings.max_beam_size}")
@@ -84,8 +98,33 @@ class Service:
             raise HTTPError(
                 400, f"Invalid request: num_hypotheses must be from 1 to {limit} (alternatives from 0 to {limit - 1})"
             )
-        beam_size = max(beam_size or settings.beam_size, num_hypotheses)
-        return SearchOptions(beam_size=beam_size, num_hypotheses=num_hypotheses)
+        defaults = SearchOptions() if model is None else model.translator.search_defaults
+        beam_size = beam_size or settings.beam_size or min(defaults.beam_size, settings.max_beam_size)
+        return replace(
+            defaults,
+            beam_size=max(beam_size, num_hypotheses),
+            num_hypotheses=num_hypotheses,
+            glossary=self.glossary if glossary is None else glossary,
+        )
+
+    def find_glossary(
+        self, model: ServedModel | None, text: str | None = None, ids: str | Sequence[str] | None = None
+    ) -> Glossary | None:
+        """Return the glossary of a request: the lines of a file, or the stored ones; None if it has none."""
+        if text and ids:
+            raise HTTPError(400, "Invalid request: give glossary or glossary_id, not both")
+        if text:
+            try:
+                return parsed_lines(text)
+            except DataError as error:
+                raise HTTPError(400, f"Invalid request: {error}") from None
+        if not ids or model is None:
+            return None
+        ids = ids.split(",") if isinstance(ids, str) else ids
+        try:
+            return self.glossaries.terms(ids, model.source, model.target)
+        except HTTPError as error:
+            raise HTTPError(400, f"Invalid request: glossary_id: {error.message}") from None
 
     def require_detector(self) -> CombinedDetector:
         if self.detector is None:
@@ -185,7 +224,6 @@ class FileStore:
         self.directory, self.max_age = directory, max_age
 
     def save(self, content: bytes, suffix: str = ".txt") -> str:
-        """Store a file and return its name."""
         self.directory.mkdir(mode=0o700, parents=True, exist_ok=True)
         self.delete_old(MAX_FILES - 1)
         name = f"{secrets.token_urlsafe(24)}{suffix}"

@@ -10,7 +10,8 @@ from softgaze.errors import UsageError
 ENVIRONMENT = "SOFTGAZE_SETTINGS"  # carries the settings from the parent process to its workers
 
 
-LIMITS = "Limits (maximum values)"  # panel of the command's help
+GLOSSARIES = "Glossaries"  # panels of the command's help
+LIMITS = "Limits (maximum values)"
 
 
 def setting(default: Any, text: str, *, minimum: float | None = None, **option: Any) -> Any:
@@ -34,10 +35,20 @@ class Settings:
     device: str = setting("auto", "auto, cpu, cuda, cuda:N or mps.")
     engine: str = setting("auto", "auto, torch, ctranslate2 or onnx; auto: the fastest with the same output.")
     api_keys: str | None = setting(None, "Require an API key listed in FILE (one per line).", metavar="FILE")
+    glossary: str | None = setting(
+        None, "Terms of every translation: source TAB target per line.", metavar="FILE", rich_help_panel=GLOSSARIES
+    )
+    glossary_dir: str | None = setting(
+        None,
+        "Keep the glossaries of clients in DIR; by default they are deleted when the server stops.",
+        metavar="DIR",
+        rich_help_panel=GLOSSARIES,
+    )
     cors: tuple[str, ...] = setting((), "Origin whose pages may call the API, such as https://a.org; *: all.")
-    beam_size: int = setting(5, "Default beam size.", minimum=1)
+    beam_size: int | None = setting(None, "Default beam size; else that of the model, or 5.", minimum=1)
 
     max_body: int = limit(1 << 20, 1024, "Request body, in bytes.")
+    max_file: int = limit(16 << 20, 1024, "Uploaded document, in bytes.")
     max_characters: int = limit(10_000, 1, "Length of a text, in characters.")
     max_texts: int = limit(128, 1, "Texts per request.")
     max_beam_size: int = limit(10, 1, "Beam size of a request.")
@@ -54,9 +65,9 @@ class Settings:
     def __post_init__(self) -> None:
         for setting in fields(self):
             value, minimum = getattr(self, setting.name), setting.metadata.get("minimum")
-            if minimum is not None and value < minimum:
+            if None not in (value, minimum) and value < minimum:
                 raise UsageError(f"--{setting.name.replace('_', '-')} must be at least {minimum}, got {value}")
-        if self.beam_size > self.max_beam_size:
+        if self.beam_size is not None and self.beam_size > self.max_beam_size:
             raise UsageError(f"--beam-size {self.beam_size} exceeds --max-beam-size {self.max_beam_size}")
 
     def to_environment(self) -> None:
@@ -65,7 +76,6 @@ class Settings:
 
     @classmethod
     def from_environment(cls) -> "Settings":
-        """Load the settings that `to_environment` stored."""
         stored: dict[str, Any] = json.loads(os.environ[ENVIRONMENT])
         stored |= {name: tuple(value) for name, value in stored.items() if isinstance(value, list)}
         return cls(**stored)

@@ -9,13 +9,16 @@ from typing import Any
 
 from starlette.requests import Request
 
+from softgaze.documents.html import HTML_RULES, TagRules, split_html
 from softgaze.documents.inline import Segment, restore_whitespace
 from softgaze.documents.translate import SegmentTranslator
+from softgaze.glossary import Glossary
 from softgaze.search.options import SearchOptions
 from softgaze.serve.errors import log_error, to_http_error
 from softgaze.serve.model_registry import ServedModel
 from softgaze.serve.service import Disconnected, Service
-from softgaze.translator import Translation, Translator, combined_score
+from softgaze.translation import Translation, combined_score
+from softgaze.translator import Translator
 
 Event = tuple[str, Any]
 
@@ -32,8 +35,6 @@ class TranslateJob:
 
 @dataclass(frozen=True)
 class TranslateSegmentsJob:
-    """Translate segments of a document."""
-
     model: ServedModel
     options: SearchOptions
 
@@ -70,7 +71,10 @@ def join_lines(text: str, lines: Sequence[Translation], options: SearchOptions) 
         parts = tuple(part for line in chosen for part in line.parts)
         translated = "".join(restore_whitespace(line.source, line.text) for line in chosen)
         score = combined_score(parts, options.length_penalty)
-        joined.setdefault(translated, replace(chosen[0], source=text, text=translated, score=score, parts=parts))
+        terms = tuple(term for line in chosen for term in line.terms)
+        engine = ", ".join(dict.fromkeys(line.engine for line in chosen if line.parts))
+        whole = replace(chosen[0], source=text, text=translated, score=score, parts=parts, terms=terms, engine=engine)
+        joined.setdefault(translated, whole)
     best, *alternatives = joined.values()
     return replace(best, alternatives=tuple(alternatives))
 
@@ -99,17 +103,19 @@ def hypothesis_json(translation: Translation) -> dict[str, Any]:
 
 
 def translation_json(
-    translation: Translation, attention: dict[str, Any] | None = None, alternatives: list[dict[str, Any]] | None = None
+    translation: Translation, explained: dict[str, Any] | None = None, alternatives: list[dict[str, Any]] | None = None
 ) -> dict[str, Any]:
-    """Return the JSON of a translation."""
+    """Return the JSON of a translation; `explained` are its attention and its confidence."""
     if alternatives is None:
         alternatives = [hypothesis_json(alternative) for alternative in translation.alternatives]
     return {
         **hypothesis_json(translation),
         "source": translation.source,
         "source_tokens": [*translation.source_tokens],
+        "engine": translation.engine,
+        "terms": [term._asdict() for term in translation.terms],
         "alternatives": alternatives,
-        "attention": attention,
+        **(explained or {"attention": None, "confidence": None, "support": None}),
     }
 
 
@@ -128,6 +134,7 @@ class StreamJob:
     model: ServedModel
     on_word: Callable[[str], None]
     to_json: Callable[[Translation], dict[str, Any]]
+    glossary: Glossary | None = None
 
     def run(self, texts: Sequence[str]) -> list[dict[str, Any]]:
         """Translate one text line by line; the white space around lines is streamed too."""
@@ -137,10 +144,10 @@ class StreamJob:
             before, _, after = restore_whitespace(line, "\0").partition("\0")
             if before:
                 self.on_word(before)
-            lines.append(self.model.translator.translate_stream(line, self.on_word))
+            lines.append(self.model.translator.translate_stream(line, self.on_word, self.glossary))
             if after:
                 self.on_word(after)
-        return [self.to_json(join_lines(text, lines, SearchOptions(beam_size=1)))]
+        return [self.to_json(join_lines(text, lines, self.model.translator.search_defaults))]
 
 
 async def stream_events(
@@ -149,6 +156,7 @@ async def stream_events(
     model: ServedModel,
     text: str,
     to_json: Callable[[Translation], dict[str, Any]],
+    glossary: Glossary | None = None,
 ) -> AsyncIterator[Event]:
     """Yield each word as ("word", text), then ("done", JSON of the translation) or ("error", message)."""
     loop, queue = asyncio.get_running_loop(), asyncio.Queue[Event]()
@@ -168,7 +176,7 @@ async def stream_events(
                 log_error("a stream", exception)
             queue.put_nowait(("error", error.message))
 
-    task = asyncio.ensure_future(service.run(request, StreamJob(model, on_word, to_json), [text]))
+    task = asyncio.ensure_future(service.run(request, StreamJob(model, on_word, to_json, glossary), [text]))
     task.add_done_callback(on_done)
     try:
         event = await queue.get()
@@ -178,3 +186,28 @@ async def stream_events(
         yield event
     finally:
         task.cancel()
+
+
+@dataclass(frozen=True)
+class TranslateHtmlJob:
+    """Translate HTML texts: every tag is kept, and inline tags move with their words."""
+
+    model: ServedModel
+    options: SearchOptions
+    rules: TagRules = HTML_RULES
+
+    def run(self, documents: Sequence[str]) -> list[tuple[str, list[str]]]:
+        """Return each document and its alternatives; the segments of all documents are translated in one batch."""
+        translator = self.model.prepare_attention() if self.model.has_attention else self.model.translator
+        split = [split_html(document, self.rules) for document in documents]
+        segments = [part for parts in split for part in parts if isinstance(part, Segment)]
+        translated = iter(SegmentTranslator(translator, self.options).translate(segments))
+        results = []
+        for parts in split:
+            columns = [[part] if isinstance(part, str) else next(translated) for part in parts]
+            ranks = range(max(map(len, columns), default=1))
+            best, *others = dict.fromkeys(
+                "".join(column[min(rank, len(column) - 1)] for column in columns) for rank in ranks
+            )
+            results.append((best, others))
+        return results

@@ -15,10 +15,12 @@ export const get = (path) => fetchJson(path, {});
 export const getBlob = async (path, signal) => (await fetchOk(path, { signal })).blob();
 export const post = (path, body, signal) => fetchJson(path, { method: "POST", headers: JSON_HEADERS, body: JSON.stringify(body), signal });
 
-export function postForm(path, fields, signal) {
+export const postForm = (path, fields, signal) => fetchJson(path, { method: "POST", body: toForm(fields), signal });
+
+export function toForm(fields) {
   const body = new FormData();
   for (const [name, value] of Object.entries(fields)) body.append(name, value);
-  return fetchJson(path, { method: "POST", body, signal });
+  return body;
 }
 
 const fetchJson = async (path, options) => (await fetchOk(path, options)).json();
@@ -62,9 +64,10 @@ const delay = (milliseconds, signal) => new Promise((resolve, reject) => {
   signal?.addEventListener("abort", () => { clearTimeout(timer); reject(signal.reason); });
 });
 
-/* The server-sent events of a stream as they arrive: [name, data]. */
+/* The server-sent events of a stream as they arrive: [name, data]. The body is an object, or a form. */
 export async function* streamEvents(path, body, signal) {
-  const response = await fetchOk(path, { method: "POST", headers: JSON_HEADERS, body: JSON.stringify({ ...body, stream: true }), signal });
+  const sent = body instanceof FormData ? { body } : { headers: JSON_HEADERS, body: JSON.stringify({ ...body, stream: true }) };
+  const response = await fetchOk(path, { method: "POST", ...sent, signal });
   const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
   let buffer = "";
   for (let chunk = await reader.read(); !chunk.done; chunk = await reader.read()) {

@@ -2,6 +2,7 @@
 
 import { get, reportErrors, setKey, showError } from "./api.js";
 import { FilePanel } from "./file_panel.js";
+import { GlossaryPanel } from "./glossary_panel.js";
 import { initLanguage } from "./i18n.js";
 import { ImagePanel } from "./image_panel.js";
 import { LanguagePicker } from "./language_picker.js";
@@ -16,7 +17,7 @@ function showTab(selected) {
   }
   const tabs = visibleTabs();
   setRoving(tabs, tabs.indexOf(selected));
-  find("languages").hidden = selected.id === "tab-image"; // images have no language
+  for (const id of ["languages", "glossary"]) find(id).hidden = selected.id === "tab-image"; // images have no language
   find("languages").dataset.for = selected.id;
   showError("");
 }
@@ -55,10 +56,12 @@ async function init() {
   find("tab-file").hidden = !server.frontend.filesTranslation || !hasText;
   initTabs();
   let textPanel = null;
-  const languages = new LanguagePicker(server, () => textPanel?.refresh());
-  if (hasText) textPanel = new TextPanel(server, languages);
+  let glossary = null;
+  const languages = new LanguagePicker(server, () => { glossary?.load(); textPanel?.refresh(); });
+  glossary = new GlossaryPanel(languages, () => textPanel?.translateAgain());
+  if (hasText) textPanel = new TextPanel(server, languages, glossary);
   find("key").addEventListener("change", () => { setKey(find("key").value.trim()); textPanel?.refresh(); });
-  new FilePanel(server.limits.body, server.frontend.supportedFilesFormat, languages);
+  new FilePanel(server.limits.file, server.frontend.supportedFilesFormat, languages, glossary);
   if (captioners.length) new ImagePanel(captioners, server.limits.body);
   document.documentElement.dataset.ready = "";
   textPanel?.refresh(); // the browser may have restored the text

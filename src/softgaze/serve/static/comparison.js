@@ -28,7 +28,7 @@ export class Comparison {
   /* The other models of the same language pair. */
   otherModels() {
     const { first } = this;
-    return first ? this.languages.models.filter(({ id, source, target }) => id !== first.id && source.code === first.source.code && target.code === first.target.code) : [];
+    return first ? this.languages.modelsFor(first.source.code, first.target.code).filter(({ id }) => id !== first.id) : [];
   }
 
   showPicker() {

@@ -1,14 +1,14 @@
 /* Translation of a text file. File names are only ever inserted as text. */
 
-import { getBlob, postForm, reportErrors } from "./api.js";
+import { getBlob, reportErrors, streamEvents, toForm } from "./api.js";
 import { acceptFile } from "./file_drop.js";
 import { formatBytes, isolated, onLanguageChange, t } from "./i18n.js";
 
 const find = (id) => document.getElementById(id);
 
 export class FilePanel {
-  constructor(maxBytes, formats, languages) {
-    Object.assign(this, { maxBytes, formats, languages, renderStatus: () => [] });
+  constructor(maxBytes, formats, languages, glossary) {
+    Object.assign(this, { maxBytes, formats, languages, glossary, renderStatus: () => [] });
     find("file").accept = formats.join(",");
     acceptFile(find("file-drop"), find("file"), (file) => this.translate(file));
     onLanguageChange(() => this.show());
@@ -22,7 +22,11 @@ export class FilePanel {
     this.setStatus(() => [t("file-working", { name })]);
     const { source, target } = this.languages;
     const translated = await reportErrors(async () => {
-      const { translatedFileUrl: url } = await postForm("translate_file", { file, source, target }, signal);
+      let url = "";
+      for await (const [event, data] of streamEvents("translate_file", toForm({ file, source, target, ...this.glossary.request, stream: "true" }), signal)) {
+        if (event === "progress") this.setStatus(() => [t("file-working", { name }), " ", make("progress", { value: data.done, max: data.total, "aria-label": t("file-working", { name }) })]);
+        else url = data.translatedFileUrl;
+      }
       return getBlob(`download_file/${new URL(url, location.href).pathname.split("/").at(-1)}`, signal);
     });
     if (!signal.aborted) this.setStatus(translated ? this.downloadLink(file.name, target, translated) : () => []);

@@ -5,17 +5,19 @@ import { languageName, onLanguageChange, t } from "./i18n.js";
 
 const find = (id) => document.getElementById(id);
 export const AUTO = "auto";
+const FEW = 8; // languages that are shown in the order of the models
 
 export class LanguagePicker {
   constructor({ models, detects }, onChange) {
     this.models = models.filter((model) => model.kind === "text");
+    this.names = new Map(this.models.flatMap(({ sources, targets }) => [...sources, ...targets]).map((language) => [language.code, language]));
     this.detects = detects;
     this.detected = null; // language code
     this.onChange = onChange;
-    this.names = new Map(this.models.flatMap(({ source, target }) => [[source.code, source], [target.code, target]]));
-    const [first] = this.models;
+    const [first] = this.models, reader = navigator.language.split("-")[0]; // the reader's language if the model writes it
     this.source = detects ? AUTO : first?.source.code;
-    this.target = this.preferredTarget = first?.target.code; // the target shown may differ: not every pair has a model
+    const hasReader = first && reader !== first.source.code && has(first.targets, reader);
+    this.target = this.preferredTarget = hasReader ? reader : first?.target.code; // the target shown may differ: not every pair has a model
     this.modelId = null; // chosen by the user
     find("source").addEventListener("change", () => this.set({ source: find("source").value }));
     find("target").addEventListener("change", () => this.set({ target: find("target").value }));
@@ -44,11 +46,20 @@ export class LanguagePicker {
   }
 
   targets() {
-    return unique(this.models.filter((model) => !this.sourceOrDetected || model.source.code === this.sourceOrDetected).map((model) => model.target.code));
+    const source = this.sourceOrDetected;
+    return unique(this.models.flatMap((model) => model.targets.map(({ code }) => code).filter((code) => translates(model, source, code))));
   }
 
   candidates() {
-    return this.models.filter((model) => model.target.code === this.target && (!this.sourceOrDetected || model.source.code === this.sourceOrDetected));
+    return this.modelsFor(this.sourceOrDetected, this.target);
+  }
+
+  /* The models for a language pair, each with this pair and the fields of a request; any source if it is null. */
+  modelsFor(source, target) {
+    return this.models.filter((model) => translates(model, source, target)).map((model) => {
+      const pair = { source: source ?? model.source.code, target };
+      return { ...model, source: this.names.get(pair.source), target: this.names.get(target), request: { model: model.id, ...pair }, key: [model.id, pair.source, target].join(" ") };
+    });
   }
 
   selectedModel() {
@@ -57,7 +68,7 @@ export class LanguagePicker {
   }
 
   setDetected(language) {
-    if (!this.models.some((model) => model.source.code === language)) throw new ApiError(t("no-model", { language: this.name(language) }));
+    if (!this.models.some((model) => has(model.sources, language))) throw new ApiError(t("no-model", { language: this.name(language) }));
     if (this.detected === language) return;
     this.detected = language;
     this.updateTarget();
@@ -65,23 +76,28 @@ export class LanguagePicker {
   }
 
   reverseModel() {
-    return this.models.find((model) => model.source.code === this.target && model.target.code === (this.sourceOrDetected ?? model.target.code));
+    return this.models.find((model) => translates(model, this.target, this.sourceOrDetected ?? model.target.code));
   }
 
   swap() {
-    const { source, target } = this.reverseModel();
-    this.set({ source: source.code, target: target.code });
+    this.set({ source: this.target, target: this.sourceOrDetected ?? this.reverseModel().target.code });
   }
 
   name(code) {
     return languageName(this.names.get(code) ?? { code, name: code });
   }
 
+  /* The options [code, name] of languages, in the order of their names if there are many. */
+  options(codes) {
+    const options = codes.map((code) => [code, this.name(code)]);
+    return codes.length > FEW ? options.sort(([, one], [, other]) => one.localeCompare(other)) : options;
+  }
+
   show() {
     const auto = this.detected ? t("detected", { language: this.name(this.detected) }) : t("detect");
-    const sources = unique(this.models.map((model) => model.source.code)).map((code) => [code, this.name(code)]);
-    setOptions(find("source"), [...(this.detects ? [[AUTO, auto]] : []), ...sources], this.source);
-    setOptions(find("target"), this.targets().map((code) => [code, this.name(code)]), this.target);
+    const sources = unique(this.models.flatMap((model) => model.sources.map(({ code }) => code)));
+    setOptions(find("source"), [...(this.detects ? [[AUTO, auto]] : []), ...this.options(sources)], this.source);
+    setOptions(find("target"), this.options(this.targets()), this.target);
     const candidates = this.candidates();
     find("model-field").hidden = candidates.length < 2;
     setOptions(find("model"), candidates.map(({ id }) => [id, id]), this.selectedModel()?.id);
@@ -89,6 +105,8 @@ export class LanguagePicker {
   }
 }
 
+const has = (languages, code) => languages.some((language) => language.code === code);
+const translates = (model, source, target) => (!source || has(model.sources, source)) && has(model.targets, target) && (source !== target || model.sources.length === 1);
 const unique = (values) => [...new Set(values)];
 
 /* Set the options [value, text] of a select element. */

@@ -7,6 +7,7 @@ import { Comparison } from "./comparison.js";
 import { formatNumber, onLanguageChange, quoted, t } from "./i18n.js";
 import { AUTO } from "./language_picker.js";
 import { joinSentences, splitSentences } from "./sentences.js";
+import { WordConfidence } from "./word_confidence.js";
 
 const find = (id) => document.getElementById(id);
 const DEBOUNCE_MS = 150; // without a key press before the text is sent
@@ -16,10 +17,11 @@ const CACHE_SIZE = 2000; // translations
 const MAX_LISTED = 6; // uncovered words in the warning
 
 export class TextPanel {
-  constructor({ limits }, languages) {
-    Object.assign(this, { limits, languages, cache: new Map(), chosen: new Map(), sentences: [], drafts: new Map(), previousTexts: [], model: null, active: 0 });
+  constructor({ limits }, languages, glossary) {
+    Object.assign(this, { limits, languages, glossary, cache: new Map(), chosen: new Map(), sentences: [], drafts: new Map(), previousTexts: [], model: null, active: 0 });
     this.edits = new AttentionEdits(() => this.onEdit());
     this.view = new AttentionView(find("first"), this.edits);
+    this.words = new WordConfidence(this);
     this.comparison = new Comparison(languages, () => this.refresh());
     this.addListeners();
     onLanguageChange(() => this.show());
@@ -33,6 +35,7 @@ export class TextPanel {
     find("clear").addEventListener("click", () => { find("text").value = ""; this.refresh(); find("text").focus(); });
     find("swap").addEventListener("click", () => { find("text").value = this.outputText() || find("text").value; this.languages.swap(); });
     find("copy").addEventListener("click", () => this.copy());
+    find("restore").addEventListener("click", () => { this.choose(this.active, null); find("output").focus(); });
     find("show-alternatives").addEventListener("click", () => this.showAlternatives(find("alternatives").hidden));
     find("previous-sentence").addEventListener("click", () => this.selectSentence(this.active - 1));
     find("next-sentence").addEventListener("click", () => this.selectSentence(this.active + 1));
@@ -50,6 +53,14 @@ export class TextPanel {
     this.drafts.clear();
     this.showBusy(false);
     this.show();
+  }
+
+  /* Translate with other terms. */
+  translateAgain() {
+    this.cache.clear();
+    this.chosen.clear();
+    this.edits.clear();
+    return this.refresh();
   }
 
   newRequest() {
@@ -83,14 +94,14 @@ export class TextPanel {
     if (missing.length === 1) await preview(missing[0]);
     for (let start = 0; start < missing.length; start += this.limits.texts) {
       const q = missing.slice(start, start + this.limits.texts);
-      const { translations, milliseconds } = await post("v1/translate", { q, model: model.id, num_hypotheses: 1 + ALTERNATIVES, attention: model.attention }, signal);
+      const { translations, milliseconds } = await post("v1/translate", { q, ...model.request, ...this.glossary.request, num_hypotheses: 1 + ALTERNATIVES, attention: model.attention, confidence: true }, signal);
       if (this.cache.size > CACHE_SIZE) this.cache.clear();
       translations.forEach((translation, index) => this.cache.set(cacheKey(model, q[index]), { ...translation, milliseconds }));
     }
   }
 
   async streamDraft(model, sentence, signal) {
-    for await (const [name, { text }] of streamEvents("v1/translate", { q: sentence, model: model.id }, signal)) {
+    for await (const [name, { text }] of streamEvents("v1/translate", { q: sentence, ...model.request, ...this.glossary.request }, signal)) {
       if (name !== "word") continue;
       this.drafts.set(sentence, (this.drafts.get(sentence) ?? "") + text);
       this.showOutput();
@@ -99,7 +110,7 @@ export class TextPanel {
 
   /* Set the sentences to show; edits belong to one sentence and one model. */
   setSentences(sentences, model) {
-    const previous = this.sentences[this.active]?.text, isOtherModel = this.model?.id !== model?.id;
+    const previous = this.sentences[this.active]?.text, isOtherModel = this.model?.key !== model?.key;
     Object.assign(this, { sentences, model });
     this.active = this.sentenceAtCaret();
     if (isOtherModel || previous !== this.sentences[this.active]?.text) this.edits.clear();
@@ -127,11 +138,24 @@ export class TextPanel {
     return model && this.sentences[index] && this.cache.get(cacheKey(model, this.sentences[index].text));
   }
 
-  /* The alternative that the user chose for a sentence, or undefined. */
-  chosenAlternative(index) {
+  /* The translation that the user chose for a sentence, or undefined. */
+  chosenTranslation(index) {
     const chosen = this.chosen.get(this.sentences[index]?.text);
-    return chosen?.model === this.model?.id ? this.result(index)?.alternatives[chosen?.number] : undefined;
+    return chosen?.model === this.model?.key ? chosen?.translation : undefined;
   }
+
+  choose(index, translation) {
+    const { text } = this.sentences[index];
+    translation ? this.chosen.set(text, { translation, model: this.model.key }) : this.chosen.delete(text);
+    this.edits.clear();
+    this.show();
+  }
+
+  requestOf(index) {
+    return { q: this.sentences[index].text, translation: this.displayed(index).text, ...this.model.request, attention: this.model.attention };
+  }
+
+  isCalibrated(index) { return Boolean(this.displayed(index).confidence?.calibrated); }
 
   // --- what-if edits
 
@@ -139,7 +163,7 @@ export class TextPanel {
     const signal = this.newRequest(), { change } = this.edits, { sentence, model } = this;
     if (this.edits.isEmpty) { this.edits.response = null; return this.show(); }
     this.showBusy(true);
-    const response = await reportErrors(() => post("v1/what_if", { q: sentence, model: model.id, ...change }, signal));
+    const response = await reportErrors(() => post("v1/what_if", { q: sentence, ...model.request, ...this.glossary.request, ...change }, signal));
     if (signal.aborted) return;
     this.showBusy(false);
     if (response) this.edits.response = response;
@@ -152,8 +176,8 @@ export class TextPanel {
   displayed(index) {
     const { text } = this.sentences[index];
     if (index === this.active && this.edits.response) return { text: this.edits.response.after.text, className: "changed" };
-    const result = this.chosenAlternative(index) ?? this.result(index);
-    if (result) return { text: result.text, className: "" };
+    const result = this.chosenTranslation(index) ?? this.result(index);
+    if (result) return { text: result.text, className: "", confidence: result.confidence };
     return { text: this.drafts.get(text) ?? this.previousTexts[index] ?? "", className: "draft" };
   }
 
@@ -175,7 +199,12 @@ export class TextPanel {
 
   showOutput() {
     const displayed = this.sentences.map((_, index) => this.displayed(index)), text = this.outputText();
-    if (find("output").textContent !== text || find("output").childElementCount !== displayed.length) this.renderOutput(displayed); // screen readers announce only changes
+    const confidences = displayed.map((part) => part.confidence), isSame = confidences.every((each, index) => each === this.confidences?.[index]);
+    if (find("output").textContent !== text || find("output").childElementCount !== displayed.length || !isSame) { // screen readers announce only changes
+      this.renderOutput(displayed);
+      this.words.update(confidences);
+    }
+    this.confidences = confidences;
     [...find("output").children].forEach((part, index) => {
       part.className = `part ${displayed[index].className}${displayed.length > 1 && index === this.active ? " current" : ""}`;
     });
@@ -183,11 +212,12 @@ export class TextPanel {
     this.previousTexts = displayed.map((part) => part.text);
     find("copy").disabled = !text;
     find("edited").hidden = !this.edits.response;
+    find("restore").hidden = !this.chosenTranslation(this.active) || Boolean(this.edits.response);
   }
 
   renderOutput(displayed) {
-    const parts = displayed.map(({ text }, index) => {
-      const part = make("span", {}, text);
+    const parts = displayed.map(({ text, confidence }, index) => {
+      const part = make("span", {}, ...this.words.render(text, confidence, index));
       part.addEventListener("click", () => this.selectSentence(index));
       return [this.sentences[index].gap || (index && this.isSpaced ? " " : ""), part];
     });
@@ -218,12 +248,10 @@ export class TextPanel {
   }
 
   alternativeButton(alternative, number) {
-    const isChosen = this.chosenAlternative(this.active) === alternative;
+    const isChosen = this.chosenTranslation(this.active)?.text === alternative.text;
     const button = make("button", { type: "button", class: "alternative", dir: "auto", lang: this.model.target.code, "aria-pressed": String(isChosen) }, alternative.text);
     button.addEventListener("click", () => {
-      isChosen ? this.chosen.delete(this.sentence) : this.chosen.set(this.sentence, { number, model: this.model.id });
-      this.edits.clear();
-      this.show();
+      this.choose(this.active, isChosen ? null : alternative);
       find("alternatives").querySelectorAll("button")[number].focus();
     });
     return button;
@@ -248,7 +276,7 @@ export class TextPanel {
   /* The attention of the displayed translation of the active sentence. */
   get attention() {
     if (this.edits.response) return this.edits.response.after.attention;
-    return this.chosenAlternative(this.active)?.attention ?? this.result()?.attention;
+    return this.chosenTranslation(this.active)?.attention ?? this.result()?.attention;
   }
 
   showAttention() {
@@ -262,6 +290,7 @@ export class TextPanel {
     for (const id of ["editing", "hint"]) find(id).hidden = !attention || !model.what_if;
     find("explain").hidden = !model.explain || !attention;
     find("map-name").textContent = attention?.map ?? "";
+    this.showReliability(attention?.reliability);
     this.showSentencePicker();
     if (attention) {
       edits.words = { row: attention.target_words, column: attention.source_words };
@@ -270,6 +299,13 @@ export class TextPanel {
     }
     edits.show();
     this.comparison.show(result, (other) => this.result(this.active, other));
+  }
+
+  /* How far the shown map can be relied on; a low value is a warning. */
+  showReliability(reliability) {
+    const text = reliability ? t(reliability.is_low ? "unreliable" : "reliable", { share: `${Math.round(100 * reliability.value)} %` }) : "";
+    if (find("reliability").textContent !== text) find("reliability").textContent = text; // screen readers announce only changes
+    find("reliability").classList.toggle("low", Boolean(reliability?.is_low));
   }
 
   showSentencePicker() {
@@ -282,7 +318,7 @@ export class TextPanel {
 
   fillExplainForm() {
     const { elements } = find("explain");
-    Object.entries({ q: this.sentence, model: this.model.id, api_key: getKey() }).forEach(([name, value]) => { elements[name].value = value; elements[name].disabled = !value; });
+    Object.entries({ q: this.sentence, glossary: "", ...this.model.request, ...this.glossary.request, api_key: getKey() }).forEach(([name, value]) => { elements[name].value = value; elements[name].disabled = !value; });
   }
 
   async copy() {
@@ -292,7 +328,7 @@ export class TextPanel {
   }
 }
 
-const cacheKey = (model, text) => `${model.id}\n${text}`;
+const cacheKey = (model, text) => `${model.key}\n${text}`;
 
 /* The clipboard API needs https or localhost; elsewhere execCommand may work. */
 async function copyText(text) {
