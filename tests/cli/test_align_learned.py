@@ -11,7 +11,7 @@ import pytest
 
 from bundles import lines, make_bundle
 from commands import check_error, run
-from softgaze.alignment import CombinedAligner, StatisticalAligner, train_aligner
+from softgaze.alignment import CombinedAligner, train_aligner
 from softgaze.alignment.combined import part_factors
 from softgaze.alignment.words import split_words
 from softgaze.bundle import ALIGNER, Bundle, seal
@@ -118,7 +118,7 @@ def listed_files(path):
 
 
 def test_a_bundle_carries_an_aligner_that_is_verified(bundle, tmp_path):
-    assert StatisticalAligner.of_bundle(Bundle.open(bundle)) is not None
+    assert ALIGNER in Bundle.open(bundle).files
     for damage in (b"x", b""):
         copy = tmp_path / f"copy{len(damage)}"
         shutil.copytree(bundle, copy)
@@ -148,7 +148,7 @@ def test_the_lexicon_of_a_bundle_aligns_alone_with_attention_or_not_at_all(direc
 def test_attention_raises_the_score_of_the_words_it_attends_to(bundle):
     """The lexicon cannot tell equal words apart."""
     translator = load(bundle)
-    statistics = StatisticalAligner.of_bundle(translator.bundle)
+    statistics = translator.statistical_aligner
     pair = ("dog cat dog", "god tac god")
     words = tuple(map(split_words, pair))
     straight, crossed = np.eye(3) * 0.85 + 0.05, np.eye(3)[::-1] * 0.85 + 0.05
@@ -168,7 +168,7 @@ def test_an_aligner_is_added_to_a_model_and_stays_when_the_model_is_saved_again(
     lexicon = run(directory, "align", path, "a.en", "a.xx", "--by", "lexicon")
     assert lexicon.stdout == (directory / "links").read_text()
     make_bundle(path, source_language="en", target_language="xx")
-    assert StatisticalAligner.of_bundle(Bundle.open(path)) is not None
+    assert ALIGNER in Bundle.open(path).files
     check_error(run(directory, "align", "a.en", "a.xx", "--save", tmp_path), 3, "not a model")
 
 
@@ -177,7 +177,7 @@ def test_the_library_uses_the_lexicon_of_a_bundle(directory, bundle):
     sources, targets = ((directory / name).read_text().splitlines()[:40] for name in ("a.en", "a.xx"))
     combined = CombinedAligner(
         translator.aligner().with_selected_maps(list(zip(sources, targets, strict=True))),
-        StatisticalAligner.of_bundle(translator.bundle),
+        translator.statistical_aligner,
     )
     assert translator.align(sources, targets) == combined.align(list(zip(sources, targets, strict=True)))
 

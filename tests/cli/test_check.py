@@ -7,9 +7,8 @@ import pytest
 import typer
 from typer.testing import CliRunner, Result
 
-from softgaze.cli.check import check, sparkline
+from softgaze.cli.check import check
 from softgaze.data.corpus import read_pairs, write_lines
-from softgaze.data.quality import LengthStatistics
 from softgaze.errors import DataError, UsageError
 
 app = typer.Typer()
@@ -104,8 +103,3 @@ def test_on_a_terminal_it_is_a_table(files: tuple[Path, Path], monkeypatch: pyte
     assert "median" in result.stdout
     assert "a [bold]dog[/bold] runs" in result.stdout  # not taken for markup
     assert "█" in result.stdout
-
-
-def test_a_sparkline_shows_every_count() -> None:
-    lengths = LengthStatistics(1, 2, 2.0, 3, 3, 3, ((1, 1, 1000), (2, 2, 0), (3, None, 1)))
-    assert sparkline(lengths) == "1│█ ▁│3+"

@@ -1,6 +1,7 @@
 """`softgaze evaluate`: scores, comparisons, reports, and the captions of files."""
 
 import json
+from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
@@ -155,10 +156,27 @@ def real(monkeypatch, tmp_path):
 
 def test_attention_metrics_with_and_without_gold(real, tmp_path):
     record = json.loads(run(*real, "--attention", "--json"))
-    assert set(record["attention"]["real"]) == {"map", "sentences", "entropy", "coverage"}
+    assert set(record["attention"]["real"]) == {"map", "sentences", "entropy", "coverage", "erasure"}
     written = run(*real, "--gold", str(tmp_path / "gold"), "--gold-base", "0", "--by-length")
     assert "Attention of real" in written
     assert "AER" in written
+
+
+def test_confidence_is_measured_fitted_and_stored(real, tmp_path):
+    path, flag, source, target, *rest = real
+    sources = lines("en", 60)
+    Path(source).write_text("\n".join(sources) + "\n")
+    translator = load(path)
+    outputs = [each.text for each in translator.translate(sources, beam_size=1)]
+    Path(target).write_text("\n".join(text if index % 2 else "개 자요." for index, text in enumerate(outputs)) + "\n")
+    command = [path, flag, source, target, *rest]
+    assert "not calibrated" in run(*command, "--confidence")
+    before = json.loads(run(*command, "--confidence", "--json"))["confidence"]["real"]
+    after = json.loads(run(*command, "--calibrate", "--json", "--report", str(tmp_path / "chart.svg")))
+    assert (before["calibrated"], after["confidence"]["real"]["calibrated"]) == (False, True)
+    assert after["confidence"]["real"]["ece"] < before["ece"]
+    assert "perfect calibration" in (tmp_path / "chart.svg").read_text()
+    assert json.loads(run(*command, "--confidence", "--json"))["confidence"]["real"] == after["confidence"]["real"]
 
 
 def test_a_model_without_attention_has_no_attention_metrics(test_set):

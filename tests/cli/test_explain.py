@@ -114,6 +114,15 @@ def test_another_map_can_be_chosen(directory, translation, options, changes):
     assert expected.description in " ".join(explain_ok(directory, TEXT, *options).split())
 
 
+@pytest.mark.parametrize("method", ["gradient", "contribution", "occlusion"])
+def test_an_attribution_is_a_map(directory, translation, method):
+    record = json.loads(explain_ok(directory, TEXT, "--measure", method, "--json"))
+    expected = translation.attribution(method).map()
+    assert record["shows"] == expected.description
+    assert np.allclose(record["weights"], expected.weights, atol=1e-3)
+    assert len(record["support"]) == len(expected.target)
+
+
 def test_the_map_is_compared_with_the_gold_alignment(directory, translation):
     links = " ".join(f"{one + 1}-{other + 1}" for one, other in translation.attention.alignment())
     assert "AER 0%" in explain_ok(directory, TEXT, "--gold", links, "--gold-base", 1)
@@ -211,6 +220,7 @@ WRONG = {
     "a head of no layer": ([TEXT, "--head", "1"], 2, "--layer"),
     "an unknown kind": ([TEXT, "--kind", "cros"], 2, "'cross'"),
     "an unknown measure": ([TEXT, "--measure", "norm"], 2, "'norms'"),
+    "an attribution of one layer": ([TEXT, "--measure", "gradient", "--layer", "0"], 2, "no effect"),
     "a rollout of one layer": ([TEXT, "--measure", "rollout", "--layer", "0"], 2, "all layers"),
     "gold without a base": ([TEXT, "--gold", "0-0"], 2, "--gold-base 0 or 1"),
     "a base without gold": ([TEXT, "--gold-base", "0"], 2, "--gold"),

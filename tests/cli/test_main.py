@@ -1,3 +1,4 @@
+import inspect
 import os
 import re
 import subprocess
@@ -30,11 +31,6 @@ def call(monkeypatch, capsys, *arguments: str) -> tuple[int, str, str]:
     return (left.value.code or 0, *capsys.readouterr())
 
 
-def command(name: str) -> object:
-    """The function of a command."""
-    return next(entry.callback for entry in cli.app.registered_commands if entry.name == name)
-
-
 def one_error_line(text: str) -> str:
     assert text.count("\n") == 1
     assert text.startswith("softgaze: error: ")
@@ -55,7 +51,7 @@ def test_help_never_cuts_a_summary(monkeypatch, capsys):
     monkeypatch.setenv("COLUMNS", "80")
     _, out, _ = call(monkeypatch, capsys, "--help")
     for name in cli.COMMANDS:
-        summary = command(name).__doc__.partition("\n")[0]
+        summary = inspect.getdoc(cli.command(name).callback).partition("\n")[0]
         assert len(summary) <= 45
         assert re.search(rf"^│ {name} +{re.escape(summary)} +│$", out, re.MULTILINE)
 
@@ -70,14 +66,14 @@ def test_the_help_of_a_command_fits_80_columns_and_has_an_example(monkeypatch, c
     assert any(line.startswith(f" softgaze {name}") for line in lines)
     assert all(len(line) <= 80 for line in lines)
     assert not re.search(r"[^,/]…", out)  # nothing is cut, and N,N,… and s3://… are meant
-    documentation = command(name).__doc__
+    documentation = inspect.getdoc(cli.command(name).callback)
     for line in documentation.splitlines()[1:]:
         assert not line.strip() or f" {line.strip()}" in lines  # neither wrapped nor taken for markup
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_a_long_help_has_groups_of_options(name):
-    parameters = typer.main.get_command(cli.app).commands[name].params
+    parameters = cli.command(name).params
     options = [each for each in parameters if each.param_type_name == "option"]
     assert sum(each.rich_help_panel is None for each in options) <= 10
 
@@ -121,18 +117,6 @@ def test_wrong_arguments_are_one_line_and_exit_code_2(monkeypatch, capsys, argum
     code, out, err = call(monkeypatch, capsys, *arguments)
     assert (code, out) == (2, "")
     assert expected in one_error_line(err)
-
-
-def test_wrong_flags_of_a_real_process():
-    result = run("translate", str(tiny_bundle()), "the dog", "--bem", "3")
-    assert (result.returncode, result.stdout) == (2, "")
-    assert "did you mean --beam-size" in one_error_line(result.stderr)
-
-
-def test_a_missing_model_of_a_real_process(tmp_path):
-    result = run("translate", str(tmp_path / "nothing"), "the dog")
-    assert (result.returncode, result.stdout) == (3, "")
-    assert "no such model directory" in one_error_line(result.stderr)
 
 
 @pytest.mark.parametrize(

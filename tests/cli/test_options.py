@@ -16,6 +16,7 @@ from softgaze.documents import FORMATS
 from softgaze.engines.export import TARGETS
 from softgaze.errors import UsageError
 from softgaze.explain.alignment import METHODS
+from softgaze.explain.attribution import METHODS as ATTRIBUTIONS
 from softgaze.explain.recording import KINDS, MEASURES, ROWS
 from softgaze.models import MODELS
 from softgaze.search.options import SearchOptions
@@ -68,7 +69,7 @@ CHOICES = {
     "size": (opt.SizeName, DEFAULTS["transformer"]),
     "kind": (opt.AttentionKind, KINDS),
     "rows": (opt.RowMeaning, ROWS),
-    "measure": (opt.MapMeasure, MEASURES),
+    "measure": (opt.MapMeasure, {**MEASURES, **ATTRIBUTIONS}),
     "method": (opt.Symmetrization, METHODS),
     "engine": (opt.ExportEngine, TARGETS),
     "format": (opt.DocumentFormat, FORMATS),

@@ -4,13 +4,12 @@ import io
 import json
 import os
 import sys
-from datetime import timedelta
 from pathlib import Path
 
 from hypothesis import given
 from hypothesis import strategies as st
 
-from softgaze.cli._output import json_line, open_output, progress, table_text, time_text
+from softgaze.cli._output import json_line, open_output, progress, table_text
 
 
 @given(st.recursive(st.text(), lambda values: st.lists(values) | st.dictionaries(st.text(), values)))
@@ -63,9 +62,3 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch):
         advance(1500)
     assert "1,500 lines" in sys.stderr.getvalue()
     assert " left" in sys.stderr.getvalue()
-
-
-@given(done=st.integers(1, 10**7), rest=st.integers(1, 10**7), taken=st.floats(0.1, 10**5))
-def test_the_time_left_is_what_the_rest_takes_at_the_pace_so_far(done, rest, taken):
-    assert time_text(done, done + rest, taken) == f"{timedelta(seconds=round(taken / done * rest))} left"
-    assert time_text(done, done, taken) == time_text(done, None, taken) == f"{timedelta(seconds=round(taken))}"

@@ -1,10 +1,8 @@
 import os
 
-import typer
-
 from bundles import tiny_bundle
 from commands import run
-from softgaze.cli import app
+from softgaze.cli import command
 from softgaze.serve.settings import Settings
 
 
@@ -26,8 +24,8 @@ def test_an_address_that_is_not_here(tmp_path):
 
 
 def test_every_setting_is_an_option_and_an_environment_variable():
-    command = typer.main.get_command(app).commands["serve"]
-    options = {parameter.name: parameter for parameter in command.params}
+    parameters = command("serve").params
+    options = {parameter.name: parameter for parameter in parameters}
     for name in vars(Settings()).keys() - {"shared_dir"}:
         assert options[name].envvar == f"SOFTGAZE_{name.upper()}"
         assert name == "models" or options[name].opts == [f"--{name.replace('_', '-')}"]

@@ -4,12 +4,10 @@ import inspect
 import json
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
 from commands import check_error, run
-from softgaze.cli.settings import all_settings, default_text, type_text, with_bounds
-from softgaze.config import Config, TrainingSettings, parse_config, resolve, setting_names
+from softgaze.cli.settings import all_settings
+from softgaze.config import parse_config, resolve, setting_names
 from softgaze.models import MODELS, model_options
 from softgaze.models.options import OPTION_CHOICES, OPTION_HELP
 
@@ -65,21 +63,3 @@ def test_without_an_arch_every_arch_is_listed(tmp_path):
 
 def test_an_unknown_arch_is_an_error(tmp_path):
     check_error(run(tmp_path, "settings", "lstm"), 2, "lstm", "rnn-luong")
-
-
-def test_types_show_choices_and_bounds():
-    fields = TrainingSettings.model_fields
-    assert type_text(fields["schedule"].annotation) == "inverse-sqrt|cosine|constant"
-    assert type_text(fields["fast"].annotation) == "true|false"
-    assert with_bounds(type_text(fields["beta2"].annotation), fields["beta2"].metadata) == "float, above 0, below 1"
-    assert with_bounds(type_text(fields["warmup"].annotation), fields["warmup"].metadata) == "int, at least 0"
-
-
-@given(st.dictionaries(st.sampled_from(SIZES), st.sampled_from([1, 2, None, True]), min_size=1))
-def test_a_default_is_listed_by_size_only_where_sizes_differ(values):
-    text = default_text({"rnn": values})
-    assert all(size in text for size in values) == (len(set(map(repr, values.values()))) > 1)
-
-
-def test_every_section_is_described():
-    assert all(field.annotation.__doc__ for field in Config.model_fields.values())

@@ -1,5 +1,6 @@
 """`softgaze train`: real processes, real signals, one-line errors; text, images and features."""
 
+import json
 import os
 import signal
 import subprocess
@@ -87,6 +88,22 @@ def test_signals_save_and_exit(directory, number, code):
     assert list((directory / out / "checkpoints").glob("step-*"))
 
 
+def test_fine_tuning_reports_before_and_after(directory):
+    assert run(directory, "train", *TEXT, "--out", "base", "--steps", 5, *QUICK).returncode == 0
+    mixed = ["--init", "base", "--mix", "train.en", "train.de", "--mix-ratio", 0.5, "--test", "train.en", "train.de"]
+    command = ["train", *TEXT, *mixed, "--out", "tuned", "--steps", 6, "--set=validation.sentences=4"]
+    first = run(directory, *command)
+    assert first.returncode == 0, first.stderr
+    assert "Test set of 60 sentences" in first.stdout
+    reports = [directory / "tuned" / name for name in ("before-after.json", "before-after.html")]
+    contents = [path.read_bytes() for path in reports]
+    assert json.loads(contents[0])["against"][0]["difference"]["chrf"]["bootstrap_p"] > 0
+    again = run(directory, *command)
+    assert again.stdout == first.stdout
+    assert [path.read_bytes() for path in reports] == contents
+    assert "parameters" in run(directory, *command, "--dry-run").stdout
+
+
 MISTAKES = {
     "no output": (TEXT, 2, "--out"),
     "no corpus": (["--out", "x"], 2, ""),
@@ -101,6 +118,9 @@ MISTAKES = {
     "too few links": (["--out", "x", *TEXT, "--guided", "short.de"], 3, "short.de"),
     "no links": (["--out", "x", *TEXT, "--guided", "train.en"], 3, "train.en, line 1"),
     "no attention": (["--out", "x", *TEXT, "--attention-history", "--arch", "rnn"], 2, "--attention-history"),
+    "mix without a model": (["--out", "x", *TEXT, "--mix", "train.en", "train.de"], 2, "--init"),
+    "ratio without mix": (["--out", "x", *TEXT, "--mix-ratio", "2"], 2, "--mix SRC TGT"),
+    "test without a model": (["--out", "x", *TEXT, "--test", "train.en", "train.de"], 2, "--init"),
 }
 
 
@@ -157,11 +177,12 @@ def test_features_make_a_captioner(tmp_path):
 def test_skipped_rows_and_images_are_reported(images):
     (images / "images" / "001.png").write_bytes(b"nothing")
     with (images / "train.en.csv").open("a") as file:
-        file.write("gone.png,a red circle\n../out.png,a red circle\n")
+        file.write("gone.png,a red circle\n../out.png,a red circle\n" + "000.png,twice\n" * 3)
     result = run(images, "train", *IMAGES, *FEW_STEPS, SIDE)
     assert result.returncode == 0, result.stderr
     for name in ("gone.png", "out.png", "images/001.png"):
         assert sum(name in line for line in result.stderr.splitlines()) == 1
+    assert sum("2 captions repeat" in line for line in result.stderr.splitlines()) == 1
 
 
 def test_a_dry_run_on_images_leaves_nothing(images):

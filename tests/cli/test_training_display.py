@@ -75,17 +75,6 @@ def test_the_alignment_loss_is_shown_if_there_is_one(capsys):
     assert "guided" not in plain
 
 
-def test_only_the_best_validation_has_a_star(capsys):
-    LogDisplay().on_validation(validation(is_best=False))
-    assert "★" not in capsys.readouterr().err
-
-
-def test_samples_are_separated_by_an_empty_line(capsys):
-    LogDisplay().on_validation(validation(("a", "b", "c"), ("d", "e", "f")))
-    lines = capsys.readouterr().err.splitlines()[1:]
-    assert [line.split()[-1] if line else "" for line in lines] == ["a", "b", "c", "", "d", "e", "f"]
-
-
 @pytest.mark.parametrize(
     ("metric", "best", "shown"),
     [("bleu", 31.25, "bleu 31.25"), ("loss", -2.5, "loss 2.50"), ("bleu", -0.0066, "bleu 0.00")],

@@ -16,7 +16,6 @@ from typer.testing import CliRunner
 from bundles import copier, lines, tiny_bundle, tokenizer
 from commands import slow_writes
 from softgaze.cli import app
-from softgaze.cli.translate import translation_json
 from softgaze.data.corpus import LineError, stream_lines
 from softgaze.data.tokenizer import normalise
 
@@ -181,6 +180,25 @@ def test_nbest_keeps_one_line_for_each_line(copies):
     assert [row[0] for row in rows] == ["the dog", "", "a cat", ""]
 
 
+def test_split_sentences_translates_each_sentence_of_a_line_alone(copies, monkeypatch):
+    batches, decode_batch = [], copies.engine.decode_batch
+    monkeypatch.setattr(
+        copies.engine, "decode_batch", lambda batch, *rest: batches.append(len(batch)) or decode_batch(batch, *rest)
+    )
+    line = "The dog. A cat.\n"
+    assert run(given=line) == run("--split-sentences", given=line) == line
+    assert batches == [1, 2]
+
+
+def test_confidence_is_a_field_of_json(copies):
+    records = [
+        json.loads(line) for line in run("--json", "--confidence", given="the dog\n\na cat {name}\n").splitlines()
+    ]
+    assert [[word["text"] for word in record["confidence"]["words"]] for record in records[:2]] == [["the", "dog"], []]
+    assert all(word["confidence"] > 0.99 for word in records[0]["confidence"]["words"])
+    assert not records[0]["confidence"]["calibrated"]
+
+
 def test_json_is_an_object_for_each_line(copies):
     written = run("--json", "--num-hypotheses", "2", given="the dog\n\na\u2028cat\x85\n")
     assert len(written.splitlines()) == written.count("\n") == 3
@@ -189,10 +207,6 @@ def test_json_is_an_object_for_each_line(copies):
     assert [each["text"] for each in records] == ["the dog", "", "a cat"]
     assert [len(each["alternatives"]) for each in records] == [1, 0, 1]
     assert records[0]["tokens"] == tokenizer().pieces(tokenizer().encode(["the dog"])[0])
-
-
-def test_json_keeps_hangul_readable(copies):
-    assert '"text": "개"' in translation_json(copies.translate("개"))
 
 
 def test_sampling_follows_from_its_seed():

@@ -49,4 +49,6 @@ def test_errors_are_one_line(tmp_path):
     check_error(translate(tmp_path, "a.docx", "--json", "-o", "x"), 2, "--json")
     check_error(translate(tmp_path, "bad.docx", "-o", "x"), 3, "bad.docx", "zip archive")
     check_error(translate(tmp_path, "missing", "--format", "po"), 2, "--format po", "missing")
+    check_error(translate(tmp_path, "raport.docx", "-o", "out.docx"), 2, "raport.docx: no such file")
+    assert not (tmp_path / "out.docx").exists()
     check_error(translate(tmp_path, "a", "--protect", "("), 2, "--protect")

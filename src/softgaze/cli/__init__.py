@@ -23,17 +23,32 @@ PANELS = {
     "Measure": ("evaluate", "bench", "why", "info"),
     "Deploy": ("export", "serve"),
 }
-COMMANDS = tuple(name for names in PANELS.values() for name in names)
+COMMANDS = {name: panel for panel, names in PANELS.items() for name in names}
 INTERRUPTED = 130
 
 
 class CommandGroup(TyperGroup):
-    """A group that suggests the nearest command for an unknown one."""
+    """A group that imports the command it runs, and suggests the nearest command for an unknown one."""
 
-    def resolve_command(self, ctx: Any, args: list[str]) -> Any:
-        if args[0] not in self.commands and not args[0].startswith("-"):
-            raise UsageError(f"unknown command {args[0]!r}; {did_you_mean(args[0], self.commands)}")
-        return super().resolve_command(ctx, args)
+    def list_commands(self, ctx: Any) -> list[str]:
+        return [*COMMANDS]
+
+    def get_command(self, ctx: Any, cmd_name: str) -> Any:
+        if cmd_name not in COMMANDS:
+            if cmd_name.startswith("-"):
+                return None
+            raise UsageError(f"unknown command {cmd_name!r}; {did_you_mean(cmd_name, COMMANDS)}")
+        return command(cmd_name)
+
+
+def command(name: str) -> Any:
+    """Return the parser of a command; its module is imported only now."""
+    function = f"{name}_" if iskeyword(name) else name
+    module = import_module(f"softgaze.cli.{function}")
+    single = typer.Typer(add_completion=False, rich_markup_mode="rich")
+    register = single.command(name, cls=getattr(module, "COMMAND", None), rich_help_panel=COMMANDS[name])
+    register(getattr(module, function))
+    return typer.main.get_command(single)
 
 
 app = typer.Typer(
@@ -66,14 +81,6 @@ def root(
     """
     if context.invoked_subcommand is None:
         typer.echo(context.get_help())
-
-
-for _panel, _names in PANELS.items():
-    for _name in _names:
-        _function = f"{_name}_" if iskeyword(_name) else _name
-        _module = import_module(f"softgaze.cli.{_function}")
-        _register = app.command(_name, cls=getattr(_module, "COMMAND", None), rich_help_panel=_panel)
-        _register(getattr(_module, _function))
 
 
 def main() -> None:

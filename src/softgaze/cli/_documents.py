@@ -25,9 +25,13 @@ def find_document(text: str | None, source: Path | None, format_name: str | None
     if text is None or source is not None or "\n" in text or Path(text).suffix.lower() not in SUFFIXES:
         return None
     try:
-        return Path(text) if Path(text).is_file() else None
+        if Path(text).is_file():
+            return Path(text)
     except OSError:  # a text that is too long for a name
         return None
+    if any(character.isspace() for character in text):
+        return None
+    raise UsageError(f"{text}: no such file; to translate this as text, pipe it to softgaze translate")
 
 
 def translate_document(

@@ -12,6 +12,7 @@ from softgaze.cli._output import warn
 from softgaze.errors import DataError, UsageError
 
 if TYPE_CHECKING:
+    from softgaze.bundle import Bundle
     from softgaze.config import Config
     from softgaze.data.captions import CaptionCorpus
     from softgaze.data.corpus import Pair
@@ -33,7 +34,7 @@ SizeName = Literal["tiny", "small", "base", "big"]
 WarmStart = Literal["statistics", "none"]
 AttentionKind = Literal["cross", "encoder", "decoder"]
 RowMeaning = Literal["predicting", "reading"]
-MapMeasure = Literal["weights", "norms", "rollout"]
+MapMeasure = Literal["weights", "norms", "rollout", "gradient", "contribution", "occlusion"]
 Symmetrization = Literal["intersection", "union", "grow-diag", "grow-diag-final", "grow-diag-final-and"]
 AlignBy = Literal["both", "attention", "lexicon"]
 ExportEngine = Literal["ctranslate2", "onnx"]
@@ -85,6 +86,11 @@ BatchTokens = Annotated[
     int | None, option("Padded source tokens x beam size per batch.", default="set by the engine", panel=SEARCH, min=1)
 ]
 
+GlossaryFile = Annotated[
+    Path | None,
+    option("TSV file of terms: source, target forms (a|b), flags (case).", "--glossary", metavar="FILE", panel=SEARCH),
+]
+
 GoldFile = Annotated[
     Path | None,
     option("Gold alignment, a line per pair: 1-2 sure, 1p2 possible.", "--gold", metavar="FILE", panel=GOLD),
@@ -105,7 +111,8 @@ TrainFiles = Annotated[
     option("Parallel text: line n translates line n. Repeatable.", "--train", metavar="SRC TGT", panel=DATA),
 ]
 PairFiles = Annotated[
-    list[Path] | None, option("TSV or JSONL file of pairs. Repeatable.", "--pairs", metavar="FILE", panel=DATA)
+    list[Path] | None,
+    option("Pairs in one file: TSV, CSV, JSONL, TMX, XLIFF, PO. Repeatable.", "--pairs", metavar="FILE", panel=DATA),
 ]
 DevFiles = Annotated[
     list[Path] | None,
@@ -144,15 +151,22 @@ Assignments = Annotated[
 
 
 def search_options(
-    model: Path | None = None, *, beam_size: int | None = None, num_hypotheses: int = 1, **flags: Any
+    model: Path | None = None,
+    *,
+    beam_size: int | None = None,
+    num_hypotheses: int = 1,
+    glossary: Path | None = None,
+    **flags: Any,
 ) -> "SearchOptions":
     """Return the search options of the flags that were given (are not None), validated before a model is loaded.
 
     An imported model may set the others. A sampling flag requests sampling, at temperature 1 unless given.
     """
     from softgaze.bundle import read_search_defaults
+    from softgaze.glossary import Glossary
     from softgaze.search.options import SearchOptions
 
+    flags["glossary"] = Glossary.read(glossary) if glossary is not None else None
     defaults = {"beam_size": DEFAULT_BEAM_SIZE, **(read_search_defaults(model) if model else {})}
     default_beam_size = defaults.pop("beam_size")
     given = {**defaults, **{name: value for name, value in flags.items() if value is not None}}
@@ -230,13 +244,13 @@ def blocks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 
 
 class PairCommand(TyperCommand):
-    """A command whose `--train` and `--dev` take two files each and repeat, which Typer does not support."""
+    """A command whose `--train`, `--dev` and `--mix` take two files each and repeat, which Typer does not support."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Rewrite `--train A B` to `--train A --train B` and parse."""
         repeated: list[str] = []
         for option, argument in zip(["", "", *args], args, strict=False):
-            is_second_file = option in ("--train", "--dev") and not argument.startswith("-")
+            is_second_file = option in ("--train", "--dev", "--mix") and not argument.startswith("-")
             repeated += [option, argument] if is_second_file else [argument]
         rest: list[str] = super().parse_args(ctx, repeated)
         return rest
@@ -291,7 +305,6 @@ class CaptionFiles(NamedTuple):
         return any(self)
 
     def directory_and_captions(self) -> tuple[Path, Path]:
-        """Return the one directory and the caption file, or raise."""
         directory = self.images or self.features
         if directory is None or (self.images and self.features):
             raise UsageError("--captions needs exactly one directory: --images DIR or --features DIR")
@@ -300,7 +313,6 @@ class CaptionFiles(NamedTuple):
         return directory, self.captions
 
     def settings(self) -> dict[str, Any]:
-        """Return the settings that training on files implies."""
         if not self.is_given:
             return {}
         return {"model": {"arch": "captioner", "options": {"encoder": "frames"} if self.features else {}}}
@@ -325,8 +337,10 @@ class CaptionFiles(NamedTuple):
                 options.get("encoder", "cnn"), options.get("frozen", True), config.data.image_size
             )
             train = CaptionCorpus.of(directory, captions, reader, skip)
-        held_out = [train.with_same_processor(*paths, skip) for paths in dev]
+        held_out = [CaptionCorpus.of(*paths, train.processor, skip) for paths in dev]
         skip.summarize()
+        if repeated := sum(corpus.repeated for corpus in (train, *held_out)):
+            warn(f"{repeated:,} captions repeat another caption of the same file; each is used once")
         return train, held_out[0] if held_out else None
 
 
@@ -391,11 +405,27 @@ class LanguagePair(NamedTuple):
     target_lang: str | None
 
 
-def load_attentive(model: Path, device: str, languages: LanguagePair) -> "Translator":
-    """Load a model that has cross-attention."""
-    from softgaze.translator import load
+def open_bundle(model: Path, languages: LanguagePair) -> "Bundle":
+    """Open a model directory with the languages of a request, which a multilingual model needs."""
+    from softgaze.bundle import Bundle
 
-    translator = load(model, device, **languages._asdict())
+    bundle = Bundle.open(model)
+    if any(languages):
+        bundle = bundle.with_languages(*languages)
+    if bundle.tokenizers.source.is_text:
+        bundle.tokenizers.source.add_eos(())  # raises if no languages were chosen
+    return bundle
+
+
+def load_attentive(model: Path, device: str, languages: LanguagePair, *, engine: EngineName) -> "Translator":
+    """Load a model that has cross-attention; an exported one always runs on its own engine."""
+    from softgaze.engines import open_engine
+    from softgaze.runtime import has_torch
+    from softgaze.translator import Translator
+
+    bundle = open_bundle(model, languages)
+    has_choice = bundle.engine["name"] == "torch" and has_torch()
+    translator = Translator(bundle, open_engine(bundle, device, engine if has_choice else "auto"))
     if not translator.has_attention:
         raise UsageError(f"{model}: a model of arch {translator.bundle.description.arch} has no attention to explain")
     return translator

@@ -129,14 +129,11 @@ def progress(
         def advance(amount: int) -> None:
             done, elapsed = bars.tasks[0].completed + amount, max(monotonic() - started, 1e-9)
             description = f"{done:,.0f} {unit}, {done / elapsed:,.1f} {unit}/s"
-            bars.update(task, advance=amount, description=description, time=time_text(done, total, elapsed))
+            if total is not None and 0 < done < total:
+                clock = f"{timedelta(seconds=round(elapsed / done * (total - done)))} left"
+            else:
+                clock = f"{timedelta(seconds=round(elapsed))}"
+            bars.update(task, advance=amount, description=description, time=clock)
 
         yield advance
         bars.update(task, total=bars.tasks[0].completed)  # an unknown total is known now
-
-
-def time_text(done: float, total: int | None, elapsed: float) -> str:
-    """Return the remaining time if it can be estimated, else the elapsed time, as h:mm:ss."""
-    if total is not None and 0 < done < total:
-        return f"{timedelta(seconds=round(elapsed / done * (total - done)))} left"
-    return f"{timedelta(seconds=round(elapsed))}"

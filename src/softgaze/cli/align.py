@@ -92,7 +92,9 @@ def align(
     from softgaze.bundle import Bundle, add_aligner
     from softgaze.data.corpus import count_lines, read_pairs
 
-    model, source, target = split_files(files)
+    if len(files) not in (2, 3):
+        raise UsageError(f"expected SRC TGT, or MODEL SRC TGT; got {len(files)} file{'s' if len(files) != 1 else ''}")
+    model, source, target = files[0] if len(files) == 3 else None, *files[-2:]
     check_options(
         is_learned=model is None,
         learning={"--train": train_files, "--save": save},
@@ -137,13 +139,6 @@ def align(
         file.flush()
     if gold_alignments is not None:
         typer.echo(error_report(alignments, gold_alignments, aligner, as_json=as_json), err=output is None)
-
-
-def split_files(files: Sequence[Path]) -> tuple[Path | None, Path, Path]:
-    """Return the model, if it is given, the source and the target."""
-    if len(files) not in (2, 3):
-        raise UsageError(f"expected SRC TGT, or MODEL SRC TGT; got {len(files)} file{'s' if len(files) != 1 else ''}")
-    return (files[0] if len(files) == 3 else None), files[-2], files[-1]
 
 
 def check_options(*, is_learned: bool, learning: dict[str, object], modelling: dict[str, object]) -> None:

@@ -34,6 +34,8 @@ def bench(
         Path | None, option("Sentences to translate.", metavar="FILE", default="validation data of the model")
     ] = None,
     sentences: Annotated[int, option("Number of sentences.", min=1)] = 200,
+    source_lang: opt.ModelSource = None,
+    target_lang: opt.ModelTarget = None,
     as_json: opt.Json = False,
 ) -> None:
     """Measure the translation speed of a model.
@@ -45,10 +47,10 @@ def bench(
     precision. Each setting runs in its own process; numbers are medians of
     three rounds without loading. Recommends the fastest setting.
     """
-    from softgaze.bundle import Bundle
     from softgaze.evaluation.benchmark import benchmark_settings, run_benchmark, thread_counts
 
-    bundle = Bundle.open(model)
+    languages = opt.LanguagePair(source_lang, target_lang)
+    bundle = opt.open_bundle(model, languages)
     texts = benchmark_sentences(bundle, text)[:sentences]
     original = Candidate(bundle.path, bundle.engine["name"], bundle.engine.get("precision", "float32"))
     with TemporaryDirectory(prefix="softgaze-bench-") as directory:
@@ -61,7 +63,7 @@ def bench(
         results = []
         with progress(len(jobs), "settings") as advance:
             for candidate, setting in jobs:
-                results.append(run_benchmark(candidate.path, setting, texts))
+                results.append(run_benchmark(candidate.path, setting, texts, languages))
                 advance(1)
     if as_json:
         print_json({"model": str(model), "settings": [result.to_dict() for result in results]})

@@ -12,7 +12,7 @@ from softgaze.cli._output import check_output_path, json_line, progress, report_
 from softgaze.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from softgaze.translator import Translation
+    from softgaze.translation import Translation
 
 
 def caption(

@@ -19,8 +19,10 @@ if TYPE_CHECKING:
     from softgaze.evaluation.by_length import Bucket
     from softgaze.evaluation.report import Evaluation, System
     from softgaze.explain import Alignment
+    from softgaze.glossary import Glossary
     from softgaze.search.options import SearchOptions
-    from softgaze.translator import Translation, Translator
+    from softgaze.translation import Translation
+    from softgaze.translator import Translator
 
 REPORT_SUFFIXES = (".html", ".svg", ".json")
 
@@ -41,6 +43,8 @@ class RunOptions(NamedTuple):
     device: str
     engine: opt.EngineName
     with_attention: bool
+    with_confidence: bool
+    calibrates: bool
     as_json: bool
     output: Path | None  # of the translations
     reports: Sequence[Path]
@@ -49,6 +53,9 @@ class RunOptions(NamedTuple):
 def evaluate(
     model: opt.Model,
     test: opt.TestFiles = None,
+    pairs: Annotated[
+        Path | None, option("Test set in one file: TSV, CSV, JSONL, TMX, XLIFF or PO.", metavar="FILE")
+    ] = None,
     images: opt.Images = None,
     features: opt.Features = None,
     captions: opt.Captions = None,
@@ -73,10 +80,16 @@ def evaluate(
         ),
     ] = None,
     attention: Annotated[
-        bool, flag("Add attention metrics: entropy, coverage; with --gold AER.", "--attention")
+        bool, flag("Add attention metrics: entropy, coverage, faithfulness; with --gold AER.", "--attention")
     ] = False,
     gold: opt.GoldFile = None,
     gold_base: opt.GoldBase = None,
+    confidence: Annotated[
+        bool, flag("Add the reliability of word confidence: calibration error, AUC.", "--confidence")
+    ] = False,
+    calibrate: Annotated[
+        bool, flag("Fit word confidence on this test set; store it in the model.", "--calibrate")
+    ] = False,
     report: Annotated[
         list[Path] | None, option("Write a report: .html, .json or .svg (the chart). Repeatable.", metavar="FILE")
     ] = None,
@@ -90,10 +103,12 @@ def evaluate(
     engine: opt.Engine = "auto",
     beam_size: opt.BeamSize = None,
     batch_tokens: opt.BatchTokens = None,
+    glossary: opt.GlossaryFile = None,
 ) -> None:
     """Score a model on a test set.
 
     softgaze evaluate runs/m30k --test test.en test.de
+    softgaze evaluate runs/m30k --pairs memory.en-de.tmx
     softgaze evaluate runs/photos --images photos --captions captions.csv
     softgaze evaluate runs/new --test test.en test.de --against runs/old
 
@@ -103,6 +118,10 @@ def evaluate(
     1,000 bootstrap resamples; --against tests each difference by paired
     bootstrap and by approximate randomisation.
 
+    Confidence: the probability that a word is right, which means that the
+    reference has it too. Training fits it on held-out text; --calibrate fits
+    it for an imported model.
+
     Captions: BLEU-1 to 4, CIDEr-D, ROUGE-L and exact matches against all
     references (no METEOR, which needs Java). With --boxes, also the
     attention of each noun on its object, and the same for uniform attention.
@@ -110,40 +129,54 @@ def evaluate(
     from softgaze.evaluation.by_length import check_edges, make_buckets, source_lengths
 
     files = opt.CaptionFiles(images, features, captions)
-    search = opt.search_options(model, beam_size=beam_size, batch_tokens=batch_tokens)
+    search = opt.search_options(model, beam_size=beam_size, batch_tokens=batch_tokens, glossary=glossary)
     languages = opt.LanguagePair(source_lang, target_lang)
     with_attention = attention or gold is not None
-    options = RunOptions(search, languages, device, engine, with_attention, as_json, output, report or ())
+    with_confidence = confidence or calibrate
+    options = RunOptions(
+        search, languages, device, engine, with_attention, with_confidence, calibrate, as_json, output, report or ()
+    )
     if files.is_given or boxes is not None:
-        text_options = {"--test": test, "--by-length": by_length, "--edges": edges, "--against": against}
+        text_options = {
+            "--test": test,
+            "--pairs": pairs,
+            "--by-length": by_length,
+            "--edges": edges,
+            "--against": against,
+        }
         metric_options = {"--attention": attention, "--gold": gold, "--gold-base": gold_base, "--report": report}
-        opt.reject_options("on captions", {**text_options, **metric_options})
+        metric_options |= {"--confidence": confidence, "--calibrate": calibrate}
+        opt.reject_options("on captions", {**text_options, **metric_options, "--glossary": glossary})
         evaluate_captions(model, files, boxes, options)
         return
-    if test is None:
-        raise UsageError("no test set: give --test SRC TGT, or --images DIR --captions FILE")
+    if (test is None) == (pairs is None):
+        found = "two test sets" if test else "no test set"
+        raise UsageError(f"{found}: give --test SRC TGT, --pairs FILE, or --images DIR --captions FILE")
+    paths = test or (Path(str(pairs)),)
     has_buckets = by_length or edges is not None
     for path in options.reports:
         check_output_path(path, REPORT_SUFFIXES)
-        if path.suffix.lower() == ".svg" and not has_buckets:
-            raise UsageError(f"{path}: the chart shows quality by length; add --by-length")
+        if path.suffix.lower() == ".svg" and has_buckets == with_confidence:
+            raise UsageError(f"{path}: a chart needs either --by-length or --confidence")
     bucket_edges = opt.parse_ints("--edges", edges)
     if bucket_edges is not None:
         check_edges(bucket_edges)
-    test_set = read_test_set(test, gold, gold_base)
-    others = [(path, read_translations(path, test[0], len(test_set.sources))) for path in against or []]
+    test_set = read_test_set(paths, gold, gold_base)
+    others = [(path, read_translations(path, paths[0], len(test_set.sources))) for path in against or []]
     buckets = make_buckets(source_lengths(test_set.sources), bucket_edges) if has_buckets else ()
-    evaluate_text(model, test, test_set, others, tuple(buckets), options)
+    evaluate_text(model, paths, test_set, others, tuple(buckets), options)
 
 
 # --- text
 
 
-def read_test_set(test: tuple[Path, Path], gold: Path | None, base: opt.IndexBase | None) -> TestSet:
-    """Read the test set; its gold alignments must fit its sentences."""
-    from softgaze.data.corpus import read_pairs
+def read_test_set(test: tuple[Path, ...], gold: Path | None, base: opt.IndexBase | None) -> TestSet:
+    """Read the test set from one or two files; its gold alignments must fit its sentences."""
+    from softgaze.data.corpus import Corpus
 
-    pairs = list(read_pairs(*test))
+    pairs = list(Corpus.of([(test[0], test[1])] if len(test) > 1 else [], test if len(test) == 1 else []))
+    if not pairs:
+        raise DataError(f"{test[0]}: there is no pair with text on both sides")
     alignments = opt.read_gold(gold, base, test[0], len(pairs))
     sources, references = zip(*opt.check_gold_links(pairs, alignments, gold), strict=True)
     return TestSet(sources, references, alignments)
@@ -165,7 +198,7 @@ def read_translations(path: Path, source: Path, lines: int) -> list[str] | None:
 
 def evaluate_text(
     model: Path,
-    test: tuple[Path, Path],
+    test: tuple[Path, ...],
     test_set: TestSet,
     others: Sequence[tuple[Path, list[str] | None]],
     buckets: "tuple[Bucket, ...]",
@@ -173,8 +206,8 @@ def evaluate_text(
 ) -> None:
     """Translate the test set, score it, compare it with others, and print and write the result."""
     from softgaze.evaluation.benchmark import translation_speed
-    from softgaze.evaluation.ngram_stats import count_ngrams
     from softgaze.evaluation.report import Evaluation, System, evaluation_record
+    from softgaze.evaluation.significance import count_ngrams
     from softgaze.metrics import score
     from softgaze.translator import load
 
@@ -184,6 +217,8 @@ def evaluate_text(
     if options.output is not None:
         with open_output(options.output) as file:
             file.write("".join(f"{translation.text}\n" for translation in translations).encode())
+    if options.calibrates:
+        translator = calibrated(translator, translations, test_set.references)
     language = translator.bundle.description.target_language
     scores = score([translation.text for translation in translations], test_set.references, language=language)
     record: dict[str, Any] = {
@@ -195,8 +230,10 @@ def evaluate_text(
         **scores.to_dict(),
         "speed": translation_speed(translations, seconds),
     }
+    if options.search.glossary is not None:
+        record["terms"] = count_terms(translations, test_set.references, options.search.glossary)
     evaluation = None
-    if buckets or others or options.with_attention or options.reports:
+    if buckets or others or options.with_attention or options.with_confidence or options.reports:
         paths = [model, *(path for path, _ in others)]
         names = opt.system_names(paths)
         systems = [system_of_model(names[0], translator, translations, test_set, options)]
@@ -245,28 +282,69 @@ def translate_test_set(
     return translations, perf_counter() - started
 
 
+def count_terms(
+    translations: "Sequence[Translation]", references: Sequence[str], glossary: "Glossary"
+) -> dict[str, int]:
+    """Count the terms of the sources, how they got into the translations, and how many are in the references."""
+    from softgaze.data.tokenizer import normalise
+    from softgaze.glossary import find_forms
+
+    matches = [glossary.find(normalise(translation.source)) for translation in translations]
+    in_references = [find_forms(normalise(text), own) for text, own in zip(references, matches, strict=True)]
+    ways = [term.by for translation in translations for term in translation.terms]
+    return {
+        "total": sum(map(len, matches)),
+        "sentences": sum(map(bool, matches)),
+        "placed_by_search": ways.count("search"),
+        "inserted_by_alignment": ways.count("alignment"),
+        "in_references": sum(span is not None for spans in in_references for span in spans),
+    }
+
+
 def system_of_model(
     name: str, translator: "Translator", translations: "list[Translation]", test_set: TestSet, options: RunOptions
 ) -> "System":
     """Return the n-gram counts of a model's translations, and its attention metrics if asked for."""
     from softgaze.evaluation.attention_metrics import measure_attention
-    from softgaze.evaluation.ngram_stats import count_ngrams
     from softgaze.evaluation.report import System
+    from softgaze.evaluation.significance import count_ngrams
 
     attention = None
     if options.with_attention:
         with progress(len(translations)) as advance:
             attention = measure_attention(translator, translations, test_set.references, test_set.gold, advance)
+    confidence = None
+    if options.with_confidence:
+        from softgaze.evaluation.confidence_metrics import measure_confidence
+
+        confidence = measure_confidence(translator, translations, test_set.references)
     texts = [translation.text for translation in translations]
-    return System(name, count_ngrams(texts, test_set.references, language=opt.direction(translator)[1]), attention)
+    stats = count_ngrams(texts, test_set.references, language=opt.direction(translator)[1])
+    return System(name, stats, attention, confidence)
+
+
+def calibrated(
+    translator: "Translator", translations: "Sequence[Translation]", references: Sequence[str]
+) -> "Translator":
+    """Fit the confidence of words on translations, store it in the model, and return the model with it."""
+    from softgaze.bundle import add_facts
+    from softgaze.explain.confidence import MIN_WORDS, calibrate
+
+    path, fitted = translator.bundle.path, calibrate(translator, translations, references)
+    if fitted is None:
+        raise UsageError(f"too little text to calibrate: it takes {MIN_WORDS} output words, some right and some wrong")
+    add_facts(path, fitted.to_facts())
+    warn(f"{path}: confidence is now fitted on {fitted.words:,} words; measure it on other text")
+    translator.bundle.facts.update(fitted.to_facts())
+    return translator
 
 
 def show_evaluation(
     score_lines: Sequence[str], record: dict[str, Any], evaluation: "Evaluation | None", as_json: bool
 ) -> None:
     """Print the scores and speed, then the tables of the evaluation with their signatures."""
-    from softgaze.evaluation.ngram_stats import TITLES
     from softgaze.evaluation.report import evaluation_tables
+    from softgaze.evaluation.significance import TITLES
 
     if as_json:
         print_json(record)
@@ -274,7 +352,14 @@ def show_evaluation(
     speed = record["speed"]
     rates = f"{speed['sentences_per_second']:,.1f} sentences/s, {speed['tokens_per_second']:,.0f} tokens/s"
     setting = f"{record['engine']}, {record['device']}, beam size {record['beam_size']}"
-    typer.echo("\n".join([*score_lines, f"speed         {rates} ({setting})"]))
+    term_lines = []
+    if terms := record.get("terms"):
+        numbers = f"{terms['total']:,} terms in {terms['sentences']:,} sentences"
+        inserted, agreeing = terms["inserted_by_alignment"], terms["in_references"]
+        term_lines = [
+            f"glossary      {numbers}, {inserted:,} inserted after the search; {agreeing:,} in the references"
+        ]
+    typer.echo("\n".join([*score_lines, *term_lines, f"speed         {rates} ({setting})"]))
     if evaluation is not None:
         signatures = [f"{TITLES[name]:<5} {signature}" for name, signature in evaluation.signatures.items()]
         tables = [table.text() for table in evaluation_tables(evaluation)]
@@ -285,13 +370,16 @@ def write_report(path: Path, evaluation: "Evaluation", record: dict[str, Any]) -
     """Write a report in the format of the file's suffix."""
     from softgaze.atomic_io import write_text
     from softgaze.evaluation.by_length import length_chart
+    from softgaze.evaluation.confidence_metrics import reliability_chart
     from softgaze.evaluation.report import evaluation_page
 
     suffix = path.suffix.lower()
     if suffix == ".json":
         text = json.dumps(record, ensure_ascii=False, indent=2) + "\n"
     elif suffix == ".svg":
-        text = length_chart(evaluation.curves, signatures=evaluation.signatures) + "\n"
+        has_buckets = bool(evaluation.buckets)
+        chart = length_chart(evaluation.curves, signatures=evaluation.signatures) if has_buckets else None
+        text = (chart or reliability_chart(evaluation.confidences)) + "\n"
     else:
         facts = {
             "model": record["model"],

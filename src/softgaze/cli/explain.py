@@ -20,10 +20,12 @@ if TYPE_CHECKING:
     from softgaze.explain import Alignment, Attention
     from softgaze.explain.corpus_report import CorpusReport, SentenceReport
     from softgaze.search.options import SearchOptions
-    from softgaze.translator import Translation, Translator
+    from softgaze.translation import Translation
+    from softgaze.translator import Translator
 
 MAP, CORPUS = "Attention map", "Corpus report"  # panels of the help
 LABEL_WIDTH = 13
+ATTRIBUTIONS = ("gradient", "contribution", "occlusion")  # measures that are not attention
 CORPUS_SUFFIXES = (".html", ".json")
 BLOCK_SENTENCES = 128  # sentences whose maps are in memory at once
 SELECTION_SENTENCES = 128  # sentences an attention map is selected on if the model comes without one
@@ -119,6 +121,8 @@ def explain(
         raise UsageError(f"--head {head} needs --layer")
     if measure == "rollout" and layer is not None:
         raise UsageError("--measure rollout combines all layers; leave out --layer and --head")
+    if measure in ATTRIBUTIONS:
+        opt.reject_options(f"with --measure {measure}", {**map_options, "--measure": None, "--subwords": subwords})
     choices = {"kind": kind, "rows": rows, "measure": measure, "unit": "subwords" if subwords else None}
     view: dict[str, Any] = {name: value for name, value in choices.items() if value is not None}
     if layer is not None or measure == "rollout" or kind not in (None, "cross"):
@@ -147,13 +151,13 @@ def read_texts(text: str | None) -> list[str]:
 
 
 def explain_texts(texts: list[str], request: Request) -> None:
-    """Explain each text in a file or on the screen."""
     output = request.output
     check_output_path(output)
     if len(texts) > 1 and (output is not None or request.target is not None):
         option = output if output is not None else "--target"
         raise UsageError(f"{option} is for one text, got {len(texts)}; for many: --corpus FILE -o corpus.html")
-    translator = opt.load_attentive(request.model, request.device, request.languages)
+    # Attention needs torch in any case, so one text is translated by it too.
+    translator = opt.load_attentive(request.model, request.device, request.languages, engine="torch")
     what_if = request.what_if and translator.supports_interventions  # an exported model records attention, no more
     for index, text in enumerate(texts):
         if request.target is None:
@@ -178,8 +182,12 @@ def requested_map(translation: "Translation", request: Request) -> "Attention":
     attention = translation.attention
     if attention is None or not translation.text:
         raise UsageError(f"the translation of {translation.source!r} is empty, so it has no attention")
+    view = request.view or {}
     try:
-        attention = attention.with_view(**request.view) if request.view else attention
+        if view.get("measure") in ATTRIBUTIONS:
+            attention = translation.attribution(view["measure"]).map()
+        elif view:
+            attention = attention.with_view(**view)
     except ValueError as error:
         raise UsageError(f"no such attention map: {error}") from error
     if request.gold is not None and attention.view.kind != "cross":
@@ -227,10 +235,9 @@ def explanation_text(translation: "Translation", attention: "Attention", request
 
 
 def metric_texts(translation: "Translation", attention: "Attention", gold: "Alignment | None") -> dict[str, str]:
-    """Return each metric of the map in words."""
     from softgaze.explain.alignment import count_corpus
     from softgaze.explain.corpus_report import omitted_words, source_needs
-    from softgaze.explain.occlusion import faithfulness
+    from softgaze.explain.occlusion import faithfulness, unsupported_words
     from softgaze.explain.render.terminal import (
         describe_coverage,
         describe_entropy,
@@ -247,6 +254,11 @@ def metric_texts(translation: "Translation", attention: "Attention", gold: "Alig
         if omitted := omitted_words(need):
             names = list_words([words[position] for position in omitted])
             texts["omitted"] = f"{names} (without, the translation is {-min(need):.1f} nats likelier)"
+        output = attention.recording.target.words
+        if unsupported := unsupported_words(output, translation.explanation.support):
+            texts["unsupported"] = list_words([output[position] for position in unsupported])
+    if attention.reliability is not None and attention.is_selected:
+        texts["reliability"] = attention.reliability.describe()
     texts["entropy"] = describe_entropy(attention)
     texts["coverage"] = describe_coverage(attention)
     texts["sink"] = describe_sink(attention)
@@ -260,11 +272,11 @@ def explanation_json(translation: "Translation", attention: "Attention", request
     """Return the numbers of the map as a JSON line; all layers and heads are in `-o attention.json`."""
     from softgaze.explain.alignment import count_corpus
     from softgaze.explain.corpus_report import omitted_words, source_needs
-    from softgaze.explain.occlusion import faithfulness
+    from softgaze.explain.occlusion import faithfulness, unsupported_words
     from softgaze.explain.render.terminal import summarize
 
     occlusion, words = translation.explanation.occlusion_with_eos, attention.recording.source.words
-    is_cross = attention.view.kind == "cross"
+    output, is_cross = attention.recording.target.words, attention.view.kind == "cross"
     agreement = faithfulness(attention, occlusion[:-1]) if is_cross else math.nan
     aer = None if request.gold is None else round(count_corpus([attention.alignment()], [request.gold]).aer, 4)
     return json_line(
@@ -275,8 +287,13 @@ def explanation_json(translation: "Translation", attention: "Attention", request
             "given": request.target is not None,
             "shows": attention.description,
             "plain": summarize(attention),
+            "reliability": attention.reliability.to_dict() if attention.reliability and attention.is_selected else None,
             "faithfulness": None if math.isnan(agreement) else round(agreement, 4),
             "omitted": [words[position] for position in omitted_words(source_needs(occlusion))],
+            "support": translation.explanation.support.round(4).tolist(),
+            "unsupported": [
+                output[position] for position in unsupported_words(output, translation.explanation.support)
+            ],
             "sink": round(attention.sink, 4),
             "rows": attention.target,
             "columns": attention.source,
@@ -336,7 +353,8 @@ def explain_corpus(request: Request, corpus: Path, lines: Iterator[CorpusLine], 
     """Rank the sentences of a corpus by omitted or repeated words and by doubtful attention."""
     from softgaze.explain.corpus_report import report_corpus
 
-    search, translator = request.search, opt.load_attentive(request.model, request.device, request.languages)
+    search = request.search
+    translator = opt.load_attentive(request.model, request.device, request.languages, engine="auto")
     first = list(islice(lines, SELECTION_SENTENCES))
 
     def selection_pairs() -> Iterator[tuple[str, str]]:  # translates only if a pair is requested
@@ -367,12 +385,14 @@ def analyze_block(
     translator: "Translator", block: list[CorpusLine], start: int, search: "SearchOptions"
 ) -> "Iterator[SentenceReport | None]":
     """Yield the numbers of each line; None for a line without attention."""
+    from softgaze.explain.confidence import word_features
     from softgaze.explain.corpus_report import report_sentence
     from softgaze.metrics import sentence_scores
 
     language = translator.bundle.description.target_language
     translations = translator.translate([line.source for line in block], search)
     maps, occlusions = translator.attentions(translations), translator.occlusions(translations)
+    log_probs = [features[:, 0] for _, features in word_features(translator, translations)]
     alignments: list[Alignment] = []
     if block[0].gold is not None:
         alignments = translator.aligner().align([(line.source, line.reference or "") for line in block])
@@ -386,6 +406,7 @@ def analyze_block(
             attention,
             occlusions[index],
             reference=line.reference,
+            log_probs=log_probs[index],
             scores=sentence_scores(translation.text, line.reference, language=language) if line.reference else None,
             links=(alignments[index], line.gold) if line.gold is not None else None,
         )
@@ -431,7 +452,9 @@ def corpus_text(result: "CorpusReport", facts: dict[str, Any]) -> str:
         lines = [f"{ranking.title} ({count:,} of {result.sentences:,} sentences): {ranking.explained}"]
         for entry in worst:
             in_source = {"uncovered": entry.uncovered, "omitted": entry.omitted}.get(name, ())
-            in_output = {"repetition": entry.repeated, "chrf": entry.different}.get(name, ())
+            in_output = {"unsupported": entry.unsupported, "repetition": entry.repeated, "chrf": entry.different}.get(
+                name, ()
+            )
             lines.append(f"  {entry.line:>6,}  {ranked_value(name, entry):>9}  {bracketed(entry.source, in_source)}")
             lines.append(f"  {'':>6}  {'':>9}  → {bracketed(entry.output, in_output)}")
         parts += ["\n".join(lines)] if worst else []
@@ -443,8 +466,10 @@ def ranked_value(ranking: str, entry: "SentenceReport") -> str:
     return {
         "uncovered": count_of(len(entry.uncovered), "word"),
         "omitted": f"{entry.misfit:.1f} nats",
+        "unsupported": count_of(len(entry.unsupported), "word"),
         "repetition": f"{entry.repetition:.0%}",
         "faithfulness": f"{entry.faithfulness:.2f}" if entry.faithfulness is not None else "",
+        "reliability": f"{entry.reliability:.0%}" if entry.reliability is not None else "",
         "aer": f"{entry.aer:.0%}" if entry.aer is not None else "",
         "chrf": f"{entry.scores.get('chrf', 0):.0f}",
     }[ranking]

@@ -57,7 +57,7 @@ def export(
     quantizations are tried, and the loss and size of each are printed. If
     all differ more, nothing is written (code 5).
     """
-    from softgaze.atomic_io import new_directory
+    from softgaze.atomic_io import new_directory, remove
     from softgaze.bundle import Bundle, add_facts
     from softgaze.engines.export import check_exportable, check_model, check_output, check_target, quantizations
     from softgaze.engines.export import export as write_export
@@ -76,7 +76,8 @@ def export(
     attempts = quantizations(to, precision)
     with new_directory(out.resolve()) as directory:
         for attempt, description in enumerate(attempts):
-            empty_directory(directory)
+            for path in directory.iterdir():  # of an earlier attempt
+                remove(path)
             write_export(
                 bundle,
                 trained.model,
@@ -96,14 +97,6 @@ def export(
                 proof.check()
         add_facts(directory, {"proof": proof.to_dict() if proof else None}, section="engine")
     typer.echo("\n".join(result_lines(bundle, Bundle.open(out), proof)))
-
-
-def empty_directory(directory: Path) -> None:
-    """Remove the files of an earlier attempt."""
-    from softgaze.atomic_io import remove
-
-    for path in directory.iterdir():
-        remove(path)
 
 
 def exported_size(bundle: "Bundle") -> float:

@@ -1,5 +1,9 @@
 """`softgaze import`: open a model of another toolkit."""
 
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Literal
 
@@ -7,11 +11,13 @@ import typer
 
 from softgaze.cli import _options as opt
 from softgaze.cli._options import argument, choice, flag, option
+from softgaze.cli._output import progress, warn
 
 if TYPE_CHECKING:
-    from softgaze.importers import ImportReport
+    from softgaze.importers import ImportCallback, ImportReport
 
 StoredType = Literal["float32", "float16", "bfloat16"]
+LOG_SECONDS = 5.0  # between two lines about the tensors
 
 
 def import_(
@@ -43,19 +49,50 @@ def import_(
     from softgaze.runtime import need_torch
 
     need_torch()
-    report = import_model(
-        path, out, dtype=dtype, source_lang=source_lang, target_lang=target_lang, verify=not no_verify
-    )
+    languages = {"source_lang": source_lang, "target_lang": target_lang}
+    with import_display() as callback:
+        report = import_model(path, out, dtype=dtype, **languages, verify=not no_verify, callback=callback)
     typer.echo(json_line({**vars(report), "path": str(report.path)}) if as_json else report_text(report))
+
+
+@contextmanager
+def import_display() -> "Iterator[ImportCallback]":
+    """Show tensors and bytes, then the verification: a progress bar on a terminal, and lines on stderr."""
+    from softgaze.importers import ImportCallback
+
+    with ExitStack() as stack:
+
+        class Display(ImportCallback):
+            def on_start(self, tensors: int, size: int) -> None:
+                warn(f"writing {tensors:,} tensors, {size / 1e6:,.0f} MB")
+                self.total, self.done, self.shown = size, 0, time.monotonic()
+                self.advance = stack.enter_context(progress(size // 1_000_000 + 1, "MB"))
+
+            def on_write(self, size: int) -> None:
+                before, self.done = self.done, self.done + size
+                self.advance(self.done // 1_000_000 - before // 1_000_000)
+                if not sys.stderr.isatty() and time.monotonic() - self.shown > LOG_SECONDS:
+                    self.shown = time.monotonic()
+                    warn(f"wrote {self.done / 1e6:,.0f} of {self.total / 1e6:,.0f} MB")
+
+            def on_verify(self, compared: str) -> None:
+                stack.close()
+                warn(f"verifying: comparing {compared} with the original")
+
+        yield Display()
 
 
 def report_text(report: "ImportReport") -> str:
     """Describe the imported model and its verification."""
-    languages = " → ".join(map(str, report.languages)) + " languages, " if any(report.languages) else ""
+    languages = f"{' → '.join(report.pair)}, " if all(report.pair) else ""
+    if any(report.languages):
+        languages = f"{' → '.join(str(count or 'any') for count in report.languages)} languages, {languages}"
     lines = [f"wrote {report.path}: {report.family}, {languages}{report.parameters:,} parameters"]
     if report.largest_difference == report.largest_difference:  # not NaN
         lines.append(f"compared with {report.compared_with}: largest difference {report.largest_difference:.2g}")
         lines.append(f"sample: {report.sample}")
     else:
         lines.append("not verified")
+    if not languages:
+        lines.append("languages: not stated in its files; --source-lang and --target-lang set them, as servers need")
     return "\n".join([*lines, f"took {report.seconds:.1f} s"])

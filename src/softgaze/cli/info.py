@@ -65,22 +65,17 @@ def model_facts(bundle: "Bundle") -> dict[str, Any]:
             "vocabulary": f"{sizes['source']:,} subwords {shared}",
             "maximum length": f"{about.max_length:,} subwords; longer text is split",
         }
+    languages = bundle.tokenizers.languages
+    sides = [[about.source_language], [about.target_language]]
+    if languages is not None:
+        sides = [[*languages.source] or [about.source_language or "any"], [*languages.target]]
     return {
-        "languages": describe_languages(bundle),
+        "languages": " → ".join(" ".join(side) for side in sides),
         "architecture": f"{about.arch}, {about.size}",
         "options": about.options,
         "parameters": parameter_count(bundle),
         **inputs,
     }
-
-
-def describe_languages(bundle: "Bundle") -> str:
-    """Return the language pair, or the languages of a multilingual model."""
-    about, languages = bundle.description, bundle.tokenizers.languages
-    if languages is None:
-        return f"{about.source_language} → {about.target_language}"
-    sides = (languages.source or [about.source_language or "any"], languages.target)
-    return " → ".join(" ".join(side) for side in sides)
 
 
 def parameter_count(bundle: "Bundle") -> int | None:

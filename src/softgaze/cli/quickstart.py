@@ -11,7 +11,8 @@ from softgaze.cli._options import flag, option
 if TYPE_CHECKING:
     from softgaze.config import Config
     from softgaze.data.corpora.scenes import Scene
-    from softgaze.translator import Translation, Translator
+    from softgaze.translation import Translation
+    from softgaze.translator import Translator
 
 EXAMPLES = 3  # shown at the end
 

@@ -61,7 +61,13 @@ def all_settings(archs: Sequence[str]) -> Iterator[Setting]:
         for key, field in group.annotation.model_fields.items():  # type: ignore[union-attr]
             if (section, key) != ("model", "options"):
                 name = f"{section}.{key}"
-                type_name = with_bounds(type_text(field.annotation), field.metadata)
+                limits = [
+                    text.format(f"{getattr(constraint, bound):g}")
+                    for constraint in field.metadata
+                    for bound, text in BOUNDS.items()
+                    if hasattr(constraint, bound)
+                ]
+                type_name = ", ".join([type_text(field.annotation), *limits])
                 yield Setting(name, type_name, field.description or "", defaults_of(name, archs))
     parameters = {arch: model_options(MODELS[arch]) for arch in archs}
     for option in sorted({name for known in parameters.values() for name in known}):
@@ -94,19 +100,7 @@ def type_text(annotation: Any) -> str:
     return {bool: "true|false", str: "text"}.get(annotation, getattr(annotation, "__name__", str(annotation)))
 
 
-def with_bounds(type_name: str, constraints: Sequence[Any]) -> str:
-    """Return a type with its smallest and largest values."""
-    limits = [
-        text.format(f"{getattr(constraint, bound):g}")
-        for constraint in constraints
-        for bound, text in BOUNDS.items()
-        if hasattr(constraint, bound)
-    ]
-    return ", ".join([type_name, *limits])
-
-
 def setting_text(setting: Setting) -> str:
-    """Return the lines of one setting."""
     lines = [f"{setting.name}  ({setting.type})", f"    {setting.meaning}"]
     if setting.name.startswith("model.options."):
         lines += [f"    of: {', '.join(setting.defaults)}"]

@@ -1,5 +1,6 @@
 """`softgaze train`: a translator from parallel text, or a captioner from files and captions."""
 
+import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -7,12 +8,15 @@ import typer
 
 from softgaze.cli import _options as opt
 from softgaze.cli._options import choice, flag, option
+from softgaze.cli._output import progress, report_written, warn
 from softgaze.errors import UsageError
 
 if TYPE_CHECKING:
     from softgaze.data.captions import CaptionCorpus
+    from softgaze.data.corpus import Pair
 
 COMMAND = opt.PairCommand
+FINE_TUNING = "Fine-tuning"  # panel of the help
 
 
 def train(
@@ -32,13 +36,26 @@ def train(
             panel=opt.DATA,
         ),
     ] = None,
+    mix: Annotated[
+        list[Path] | None,
+        option("General-domain text to sample alongside --train.", "--mix", metavar="SRC TGT", panel=FINE_TUNING),
+    ] = None,
+    mix_ratio: Annotated[
+        float | None, option("Pairs of --mix per training pair.", default="1", metavar="RATIO", panel=FINE_TUNING)
+    ] = None,
+    test: Annotated[
+        tuple[Path, Path] | None,
+        option(
+            "Compare the model before and after on these sentences.", "--test", metavar="SRC TGT", panel=FINE_TUNING
+        ),
+    ] = None,
     source_lang: opt.SourceLang = None,
     target_lang: opt.TargetLang = None,
     vocabulary: opt.Vocabulary = None,
     arch: Annotated[opt.ArchName | None, choice("Architecture.", default="transformer", panel=opt.MODEL_PANEL)] = None,
     size: opt.ModelSize = None,
     init: Annotated[
-        Path | None, option("Fine-tune this trained model.", metavar="MODEL", panel=opt.MODEL_PANEL)
+        Path | None, option("Model to fine-tune: trained or imported.", metavar="MODEL", panel=FINE_TUNING)
     ] = None,
     warm_start: Annotated[
         opt.WarmStart | None,
@@ -62,6 +79,7 @@ def train(
 
     softgaze train --train train.en train.de --dev val.en val.de -o runs/mine
     softgaze train --images photos --captions captions.csv -o runs/photos
+    softgaze train --train own.en own.de --init en-de -o runs/own
 
     All settings have defaults for the --arch and --size. Ctrl-C saves; the
     same command resumes. The learning rate falls to zero at the end of
@@ -71,6 +89,7 @@ def train(
     from softgaze.cli._progress import training_display
     from softgaze.config import parse_config
     from softgaze.data.corpus import Corpus
+    from softgaze.training.distributed import rank_info
     from softgaze.training.dry_run import estimate
     from softgaze.training.train import train as run_training
 
@@ -81,7 +100,7 @@ def train(
         files.settings(),
         model={"arch": arch, "size": size},
         data={"source_language": source_lang, "target_language": target_lang, "vocabulary": vocabulary},
-        training={"seed": seed, "warm_start": warm_start},
+        training={"seed": seed, "warm_start": warm_start, "mix_ratio": mix_ratio},
         budget={"minutes": minutes, "steps": steps, "epochs": epochs},
         validation={"attention_history": attention_history},
     )
@@ -95,8 +114,10 @@ def train(
     else:
         corpus = Corpus.of(opt.file_pairs("--train", train_files), pairs or [])
         held_out = Corpus.of(opt.file_pairs("--dev", dev)) if dev else None
+    general = Corpus.of(opt.file_pairs("--mix", mix)) if mix else None
+    pairs_to_test = read_test_set(test, init) if test else None
     if dry_run:
-        typer.echo(estimate(settings, corpus, held_out, device, guided or ()))
+        typer.echo(estimate(settings, corpus, held_out, device, guided or (), init, general))
         return
     with training_display(out, tensorboard) as callbacks:
         run_training(
@@ -106,7 +127,49 @@ def train(
             out,
             device=device,
             init=init,
+            mix=general,
             fresh=fresh,
             guided=guided or (),
             callback=callbacks,
         )
+    if test and init and pairs_to_test and rank_info(os.environ).rank == 0:
+        report_before_after(init, out, test, pairs_to_test, device)
+
+
+def read_test_set(test: tuple[Path, Path], init: Path | None) -> "list[Pair]":
+    """Read the test set before training, so that a missing file is found now."""
+    from softgaze.data.corpus import read_pairs
+
+    if init is None:
+        raise UsageError("--test compares with the model of --init; without it, use softgaze evaluate after training")
+    return list(read_pairs(*test))
+
+
+def report_before_after(init: Path, out: Path, test: tuple[Path, Path], pairs: "list[Pair]", device: str) -> None:
+    """Translate the test set with both models; print and write the comparison."""
+    from softgaze.bundle import Bundle
+    from softgaze.evaluation.before_after import (
+        AFTER,
+        BEFORE,
+        before_after_text,
+        compare_translations,
+        write_before_after,
+    )
+    from softgaze.translator import load
+
+    search = opt.search_options(init)
+    tuned = Bundle.open(out).description
+    outputs = []
+    for name, path in ((BEFORE, init), (AFTER, out)):
+        warn(f"translating {len(pairs):,} test sentences with the model {name} fine-tuning")
+        translator = load(path, device)
+        if translator.languages is not None:
+            translator = translator.with_languages(tuned.source_language, tuned.target_language)
+        with progress(len(pairs)) as advance:
+            lines = translator.translate_lines([pair.source for pair in pairs], search, progress=advance)
+            outputs.append([translation.text for translation in lines])
+    facts = {"before": str(init), "after": str(out), "test": " ".join(map(str, test)), "beam_size": search.beam_size}
+    result = compare_translations(pairs, *outputs, language=tuned.target_language, facts=facts)
+    typer.echo(before_after_text(result))
+    for path in write_before_after(out, result):
+        report_written(path)

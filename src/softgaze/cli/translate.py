@@ -4,6 +4,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
@@ -15,13 +16,14 @@ from softgaze.cli._output import json_line, open_output, progress, warn
 from softgaze.errors import UsageError
 
 if TYPE_CHECKING:
-    from softgaze.atomic_io import ResumableFile
+    from softgaze.documents.translate import SegmentTranslator
     from softgaze.search.options import SearchOptions
-    from softgaze.translator import Translation, Translator
+    from softgaze.translation import Translation
 
 Format = Callable[["Translation"], str]
 RAY = "Ray cluster (extra: scale)"
 DOCUMENTS = "Documents and placeholders"
+CONFIDENCE_BATCH = 64  # lines whose confidence is computed together
 SAMPLING = "Sampling (any of these replaces beam search)"
 
 
@@ -37,6 +39,7 @@ def translate(
         str | None, option("Write to FILE (.gz too) instead of stdout.", "--output", "-o", metavar="FILE")
     ] = None,
     as_json: opt.JsonLines = False,
+    confidence: Annotated[bool, flag("Add to --json the probability that each word is right.", "--confidence")] = False,
     window: Annotated[int | None, option("Lines translated together.", default="2048; terminal: 1", min=1)] = None,
     device: opt.Device = "auto",
     source_lang: opt.ModelSource = None,
@@ -53,6 +56,14 @@ def translate(
     no_repeat_ngram_size: Annotated[
         int, option("Never repeat N subwords in a row; 0: off.", panel=opt.SEARCH, min=0)
     ] = 0,
+    split_sentences: Annotated[
+        bool,
+        flag(
+            "Translate each sentence of a line alone, as models of single sentences need.",
+            "--split-sentences",
+            panel=opt.SEARCH,
+        ),
+    ] = False,
     prefix: Annotated[str, option("Words every translation must start with.", metavar="TEXT", panel=opt.SEARCH)] = "",
     batch_tokens: opt.BatchTokens = None,
     temperature: Annotated[
@@ -71,6 +82,7 @@ def translate(
     overwrite: Annotated[
         bool, flag("Translate units of PO, XLIFF and TMX that have a translation.", "--overwrite", panel=DOCUMENTS)
     ] = False,
+    glossary: opt.GlossaryFile = None,
     protect: Annotated[
         list[str] | None,
         option("Keep text that matches REGEX, as %s, {name}, tags and URLs are.", metavar="REGEX", panel=DOCUMENTS),
@@ -96,6 +108,10 @@ def translate(
     tags, addresses and code come back unchanged. In PO, XLIFF and TMX files
     only missing translations are filled, and marked for review.
 
+    A glossary has a line for each term: source TAB target, or the term alone
+    if it stays unchanged. Haus|Hauses are forms to choose from. Each term is
+    in the translation, where the model attends to it.
+
     With --on ray, --input repeats and accepts directories, .parquet tables
     and URLs (s3://…); --output is a file, a table or, if it ends in /, a
     directory of shards.
@@ -110,43 +126,40 @@ def translate(
         num_hypotheses=num_hypotheses,
         length_penalty=length_penalty,
         no_repeat_ngram_size=no_repeat_ngram_size,
+        split_sentences=split_sentences,
         prefix=prefix,
         batch_tokens=batch_tokens,
         temperature=temperature,
         top_k=top_k,
         top_p=top_p,
         seed=seed,
+        glossary=glossary,
     )
-    line_format = translation_json if as_json else translation_text
+    if confidence and not as_json:
+        raise UsageError("--confidence is a field of --json; add --json")
     if address is not None and on is None:
         raise UsageError(f"--address {address} needs --on ray")
     if on is not None:
         only_locally = {
-            "--source-lang": source_lang,
-            "--target-lang": target_lang,
             "--format": format_name,
             "--overwrite": overwrite or None,
             "--protect": protect,
+            "--confidence": confidence or None,
         }
         opt.reject_options("with --on ray", only_locally)
         if text is not None or not inputs or not output:
             raise UsageError("--on ray translates files: give --input and --output")
-        if as_json and output.endswith(".parquet"):
-            raise UsageError(f"--json is for text output; the table {output} has a column for each field")
-        from softgaze.scale.ray_translate import translate as ray_translate
-
-        with silence_ray(), progress(None) as advance:
-            ray_translate(
-                model,
-                inputs,
-                output,
-                search,
-                window=window or WINDOW,
-                formatter=line_format,
-                address=address,
-                device=device,
-                progress=advance,
-            )
+        translate_on_ray(
+            model,
+            inputs,
+            output,
+            search,
+            as_json=as_json,
+            window=window,
+            address=address,
+            device=device,
+            languages=(source_lang, target_lang),
+        )
         return
     if inputs and len(inputs) > 1:
         raise UsageError(f"one --input at a time, got {len(inputs)}; --on ray accepts several")
@@ -165,21 +178,24 @@ def translate(
     is_interactive = text is None and source is None and sys.stdin.isatty()
     if is_interactive:
         warn("Type text and press Enter; Ctrl-D ends. (For a file: --input FILE, or < FILE.)")
-    size = window or (1 if is_interactive else WINDOW)
+    job = LineJob(
+        SegmentTranslator(translator, search, placeholders),
+        window or (1 if is_interactive else WINDOW),
+        translation_json if as_json else translation_text,
+        confidence,
+    )
     if source is not None and target is not None and can_resume(source, target):
-        made_with = {"window": size, "json": as_json, "protect": protect, "languages": [source_lang, target_lang]}
-        with resumable_output(source, target, translator, search, made_with) as partial:
-            remaining = None if total is None else total - partial.lines
-            with progress(remaining, transient=False) as advance:
-                job = SegmentTranslator(translator, search, placeholders, advance)
-                translations = job.translate_lines(islice(lines, partial.lines, None), window=size, ahead=True)
-                write_lines(translations, line_format, partial.file, size, partial.checkpoint)
+        made_with = {
+            "window": job.window,
+            "json": [as_json, confidence],
+            "protect": protect,
+            "languages": [source_lang, target_lang],
+        }
+        job.resume(lines, total, source, target, made_with)
         return
-    shows_progress = not is_interactive and (target or not sys.stdout.isatty())
-    with open_output(target) as file, progress(total, enabled=shows_progress, transient=False) as advance:
-        job = SegmentTranslator(translator, search, placeholders, advance)
-        translations = job.translate_lines(lines, window=size, ahead=total is not None)
-        write_lines(translations, line_format, file, size)
+    shows_progress = not is_interactive and (target is not None or not sys.stdout.isatty())
+    with open_output(target) as file:
+        job.write(lines, total, file, shows_progress=shows_progress)
 
 
 def read_input(text: str | None, source: Path | None) -> tuple[Iterable[str], int | None]:
@@ -209,22 +225,57 @@ def translation_json(translation: "Translation") -> str:
     return json_line(translation.to_dict())
 
 
-def write_lines(
-    translations: Iterable["Translation"],
-    line_format: Format,
-    file: BinaryIO,
-    window: int,
-    save: Callable[[int], None] | None = None,
-) -> None:
-    """Write a line per translation; flush, or save the number of lines for a resume, after every window."""
-    for count, translation in enumerate(translations, 1):
-        file.write(f"{line_format(translation)}\n".encode())
-        if count % window == 0:
-            save(count) if save else file.flush()
-    file.flush()
+@dataclass(frozen=True)
+class LineJob:
+    """Translates lines and writes a line for each."""
 
+    segments: "SegmentTranslator"
+    window: int
+    line_format: Format
+    with_confidence: bool = False
 
-# --- resuming
+    def formatted(self, translations: Iterable["Translation"]) -> Iterator[str]:
+        """Yield a line for each translation; confidence is computed in batches."""
+        rest = iter(translations)
+        while batch := list(islice(rest, min(self.window, CONFIDENCE_BATCH) if self.with_confidence else 1)):
+            if not self.with_confidence:
+                yield self.line_format(batch[0])
+                continue
+            for translation, confidence in zip(batch, self.segments.translator.confidences(batch), strict=True):
+                yield json_line({**translation.to_dict(), "confidence": confidence.to_dict()})
+
+    def write(
+        self,
+        lines: Iterable[str],
+        total: int | None,
+        file: BinaryIO,
+        *,
+        shows_progress: bool = True,
+        save: Callable[[int], None] | None = None,
+    ) -> None:
+        """Write the translations; flush, or save the number of lines for a resume, after every window."""
+        with progress(total, enabled=shows_progress, transient=False) as advance:
+            segments = replace(self.segments, progress=advance)
+            translations = segments.translate_lines(lines, window=self.window, ahead=total is not None)
+            for count, line in enumerate(self.formatted(translations), 1):
+                file.write(f"{line}\n".encode())
+                if count % self.window == 0:
+                    save(count) if save else file.flush()
+            file.flush()
+
+    def resume(
+        self, lines: Iterable[str], total: int | None, source: Path, output: Path, made_with: dict[str, Any]
+    ) -> None:
+        """Write to a file, from where an interrupted run of the same command stopped."""
+        from softgaze.atomic_io import open_resumable, sha256_of
+
+        options = {**self.segments.options.to_dict(), **made_with}
+        inputs = {"input": sha256_of(source), "model": self.segments.translator.bundle.files, "options": options}
+        with open_resumable(output.resolve(), inputs) as partial:
+            if partial.lines:
+                warn(f"resuming after {partial.lines:,} lines of {output}.part")
+            remaining = None if total is None else total - partial.lines
+            self.write(islice(lines, partial.lines, None), remaining, partial.file, save=partial.checkpoint)
 
 
 def can_resume(source: Path, output: Path) -> bool:
@@ -233,22 +284,40 @@ def can_resume(source: Path, output: Path) -> bool:
     return is_regular and source.resolve() != output.resolve()
 
 
-@contextmanager
-def resumable_output(
-    source: Path, output: Path, translator: "Translator", search: "SearchOptions", made_with: dict[str, Any]
-) -> Iterator["ResumableFile"]:
-    """Open the output where an interrupted run of the same command stopped, or empty."""
-    from softgaze.atomic_io import open_resumable, sha256_of
-
-    options = {**vars(search), **made_with}
-    inputs = {"input": sha256_of(source), "model": translator.bundle.files, "options": options}
-    with open_resumable(output.resolve(), inputs) as partial:
-        if partial.lines:
-            warn(f"resuming after {partial.lines:,} lines of {output}.part")
-        yield partial
-
-
 # --- Ray
+
+
+def translate_on_ray(
+    model: Path,
+    inputs: list[str],
+    output: str,
+    search: "SearchOptions",
+    *,
+    as_json: bool,
+    window: int | None,
+    address: str | None,
+    device: str,
+    languages: tuple[str | None, str | None],
+) -> None:
+    """Translate files on a cluster."""
+    from softgaze.scale.ray_translate import translate as ray_translate
+    from softgaze.translator import WINDOW
+
+    if as_json and output.endswith(".parquet"):
+        raise UsageError(f"--json is for text output; the table {output} has a column for each field")
+    with silence_ray(), progress(None) as advance:
+        ray_translate(
+            model,
+            inputs,
+            output,
+            search,
+            window=window or WINDOW,
+            formatter=translation_json if as_json else translation_text,
+            address=address,
+            device=device,
+            languages=languages,
+            progress=advance,
+        )
 
 
 @contextmanager

@@ -20,6 +20,8 @@ SUFFIXES = (".svg", ".json", ".txt", ".png", ".pdf")
 def why(
     models: Annotated[list[Path] | None, argument("Directories of trained models.", "MODEL")] = None,
     test: opt.TestFiles = None,
+    source_lang: opt.ModelSource = None,
+    target_lang: opt.ModelTarget = None,
     lengths: Annotated[str | None, option("Sequence lengths.", metavar="N,N,…", default="64,128,256,512,1024")] = None,
     widths: Annotated[str | None, option("Widths of the vectors.", metavar="D,D,…", default="64,128,256")] = None,
     as_json: opt.Json = False,
@@ -60,9 +62,11 @@ def why(
         raise UsageError("--test needs at least one MODEL; leave it out to measure layers")
     if models and test is not None:
         opt.reject_options("with MODEL; it is for layers", {"--lengths": lengths, "--widths": widths})
-        measure_models(models, test, device or "auto", outputs or [], as_json)
+        languages = opt.LanguagePair(source_lang, target_lang)
+        measure_models(models, test, languages, device or "auto", outputs or [], as_json)
     else:
-        opt.reject_options("without MODEL; layers are measured on the CPU", {"--device": device})
+        given = {"--device": device, "--source-lang": source_lang, "--target-lang": target_lang}
+        opt.reject_options("without MODEL; layers are measured on the CPU", given)
         need_torch()
         measure_layers(opt.parse_ints("--lengths", lengths), opt.parse_ints("--widths", widths), outputs or [], as_json)
 
@@ -81,7 +85,12 @@ def measure_layers(lengths: list[int] | None, widths: list[int] | None, outputs:
 
 
 def measure_models(
-    models: Sequence[Path], test: tuple[Path, Path], device: str, outputs: Sequence[Path], as_json: bool
+    models: Sequence[Path],
+    test: tuple[Path, Path],
+    languages: opt.LanguagePair,
+    device: str,
+    outputs: Sequence[Path],
+    as_json: bool,
 ) -> None:
     """Print and write how the dependence on source words falls with distance."""
     from softgaze.data.corpus import read_pairs
@@ -92,7 +101,8 @@ def measure_models(
     candidates: list[Pair] = sample_by_length(list(read_pairs(*test)))
     if not candidates:
         raise DataError(f"{test[0]} and {test[1]} have no line with words on both sides")
-    translators = {name: load(path, device) for name, path in zip(opt.system_names(models), models, strict=True)}
+    named = zip(opt.system_names(models), models, strict=True)
+    translators = {name: load(path, device, **languages._asdict()) for name, path in named}
     directions = {" → ".join(opt.direction(translator)) for translator in translators.values()}
     if len(directions) > 1:
         raise UsageError(f"the models translate {' and '.join(sorted(directions))}; give models of one direction")
@@ -120,7 +130,7 @@ def write_results(
 ) -> None:
     """Print the results, and write each file in the format of its suffix."""
     from softgaze.atomic_io import write_text
-    from softgaze.explain.render.figure import Figure
+    from softgaze.explain.render.svg import Figure
 
     line = json_line(record)
     typer.echo(line if as_json else text)
