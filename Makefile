@@ -59,7 +59,10 @@ audit: setup-dev            ## check the pinned packages for known vulnerabiliti
 	esac
 
 docs: setup-dev            ## run the guide, redraw its figures and build the site: build/site/index.html
+	$(BIN)/python -m docs.diagrams
+	$(BIN)/python -m docs.results
 	$(BIN)/python -m docs.chapters
+	$(BIN)/python -m docs.notebooks
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs . build/site
 
 soak: setup-dev            ## long fault tests: 250 kills per arch, 200 damaged files per kind; one to two hours
@@ -84,5 +87,5 @@ dist: setup-dev            ## wheel and source archive in dist/
 	$(BIN)/python -m build --no-isolation
 
 clean:            ## remove all build products
-	rm -rf $(VENV) build dist docs/api .mypy_cache .pytest_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) build dist .mypy_cache .pytest_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

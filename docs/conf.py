@@ -6,7 +6,6 @@ links and the reference are added while pages are read.
 
 import re
 import sys
-from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +18,11 @@ ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT))
 from docs import reference  # noqa: E402
 
-PACKAGE, REFERENCE, KOREAN = ROOT / "src/softgaze", "docs/api", "docs/guide/ko"
+KOREAN = "docs/guide/ko"
 
 project, author, copyright = "softgaze", "The softgaze developers", "The softgaze developers"
 version = release = softgaze.__version__
-extensions = ["myst_parser", "sphinx.ext.autodoc"]
+extensions = ["myst_parser"]
 root_doc = "README"
 include_patterns = ["*.md", "docs/**", "recipes/*/README.md", "benchmarks/*.md"]
 exclude_patterns = ["docs/pictures", "docs/log.md"]  # the log is a laboratory notebook, kept in the repository
@@ -41,15 +40,9 @@ smartquotes = False  # -- begins an option
 pygments_dark_style = "github-dark"
 
 myst_heading_anchors = 3
-autodoc_member_order = "bysource"
-autodoc_preserve_defaults = True  # as in the source: `scaled_dot`, not its address
-# A package shows its own definitions, not its re-exports: otherwise every name would appear twice.
-autodoc_default_options = {"members": True, "show-inheritance": True, "ignore-module-all": True}
 suppress_warnings = [
-    "ref.python",  # a type by a name that two modules use
     "myst.header",  # results begin with small headings
 ]
-maximum_signature_line_length = 100
 
 # --- navigation -------------------------------------------------------------------------------------------------
 
@@ -58,7 +51,7 @@ PARTS = {
     "Tutorials": ["docs/tutorials/*", "docs/guide/index", "docs/guide/[0-9]*"],
     "안내서": ["README.ko", f"{KOREAN}/index", f"{KOREAN}/[0-9]*"],
     "How-to": ["docs/howto/install", "docs/howto/prepare-data", "docs/howto/*", "recipes/*/README"],
-    "Reference": ["docs/reference/cli", "docs/reference/settings", "docs/reference/*", f"{REFERENCE}/index"],
+    "Reference": ["docs/reference/cli", "docs/reference/settings", "docs/reference/*"],
     "Explanation": ["docs/design", "docs/*", "docs/decisions/*", "benchmarks/*"],
     "Project": ["CHANGELOG", "CONTRIBUTING", "SECURITY"],
 }
@@ -98,6 +91,8 @@ def add_to_page(app: Sphinx, page: str, source: list[str]) -> None:
         source[0] += "\n" + navigation(app)
     elif path.parent.name in ("guide", "ko") and (ROOT / f"{other}.md").exists():
         link = f"[English](../{path.name}.md)" if is_korean else f"[한국어](ko/{path.name}.md)"
+        if path.name != "index":
+            link += f" · [{'노트북' if is_korean else 'notebook'}](notebooks/{path.name}.ipynb)"
         heading, _, rest = source[0].partition("\n")
         source[0] = f"{heading}\n\n{link}\n{rest}"
 
@@ -112,80 +107,11 @@ def name_language(app: Sphinx, page: str, template: str, context: dict[str, Any]
 
 
 def write_reference(app: Sphinx) -> None:
-    """Write a page for each part of the package; unchanged pages are not rewritten, so that Sphinx skips them."""
-    # Import all modules before autodoc reads any: it changes annotations of pydantic's class.
-    for part in parts():
-        for name in modules(part):
-            import_module(name)
-    directory = ROOT / REFERENCE
-    directory.mkdir(exist_ok=True)
-    modules_pages = {f"{part}.md": part_page(part) for part in parts()} | {"index.md": reference_index()}
-    for path in directory.glob("*.md"):
-        if path.name not in modules_pages:
-            path.unlink()
-    write_changed(directory, modules_pages)
-    write_changed(ROOT / "docs/reference", reference.pages())
-
-
-def write_changed(directory: Path, pages: dict[str, str]) -> None:
-    """Write the pages whose text differs from the file."""
-    for name, text in pages.items():
-        path = directory / name
+    """Write the generated reference pages; unchanged pages are not rewritten, so that Sphinx skips them."""
+    for name, text in reference.pages().items():
+        path = ROOT / "docs/reference" / name
         if not path.exists() or path.read_text(encoding="utf-8") != text:
             path.write_text(text, encoding="utf-8")
-
-
-def parts() -> list[str]:
-    """Return the modules and packages at the top of src/softgaze."""
-    found = [path for path in PACKAGE.iterdir() if path.suffix == ".py" or (path / "__init__.py").exists()]
-    return sorted(path.stem for path in found if not path.name.startswith("__"))
-
-
-def modules(part: str) -> list[str]:
-    """The names of all modules of a part."""
-    files = [PACKAGE / f"{part}.py"] if (PACKAGE / f"{part}.py").exists() else sorted((PACKAGE / part).rglob("*.py"))
-    names = [".".join(("softgaze", *path.relative_to(PACKAGE).with_suffix("").parts)) for path in files]
-    return [name.removesuffix(".__init__") for name in names]
-
-
-def part_page(part: str) -> str:
-    """All modules of a part: what has a docstring, in the order of the source."""
-    names = modules(part)
-    sections = [f"## {name}\n\n```{{eval-rst}}\n.. automodule:: {name}\n```\n" for name in names]
-    return "\n".join([f"# {part}\n", *(sections if len(sections) > 1 else [sections[0].partition("\n\n")[2]])])
-
-
-def reference_index() -> str:
-    """What `import softgaze` gives, and where everything else is."""
-    names = [public_name(name, module) for name, module in sorted(softgaze.PUBLIC.items())]
-    listed = [f"- [softgaze.{part}]({part}.md)" for part in parts()]
-    texts = ["# Python API", "From the docstrings. `import softgaze` gives these:", "\n".join(names)]
-    texts += ["## All of it", "\n".join(listed), table([f"{REFERENCE}/{part}" for part in parts()])]
-    return "\n\n".join(texts)
-
-
-def public_name(name: str, module: str) -> str:
-    """One of them, where it is at home, and the first line that is said of it there."""
-    thing = getattr(softgaze, name)
-    home = getattr(thing, "__module__", module)  # a dictionary has none
-    about = f": {thing.__doc__.partition(chr(10))[0]}" if hasattr(thing, "__module__") else ""
-    return f"- {{py:obj}}`softgaze.{name} <{home}.{name}>`{about}"
-
-
-CODE, ODD = re.compile(r"(?<!`)`([^`]+)`(?!`)"), re.compile(r"([|_]|\*(?=\.))")
-
-
-def as_rest(app: Sphinx, what: str, name: str, thing: object, options: object, lines: list[str]) -> None:
-    """Docstrings are plain text with `code` between backticks; reST wants two, and has uses for |, _ and *.jpg."""
-    if lines[:1] and lines[0].startswith("Alias for field number"):
-        lines.clear()  # of a named tuple: Python's own words, which say nothing
-    for number, line in enumerate(lines):
-        if line.lstrip().startswith(">>>"):
-            continue
-        pieces = CODE.split(line)  # text and code in turn
-        pieces[::2] = [ODD.sub(r"\\\1", piece) for piece in pieces[::2]]
-        pieces[1::2] = [rf"\ ``{piece}``\ " for piece in pieces[1::2]]  # also where a letter follows, as in `State`s
-        lines[number] = "".join(pieces)
 
 
 # --- search -----------------------------------------------------------------------------------------------------
@@ -207,5 +133,4 @@ def setup(app: Sphinx) -> None:
     app.add_search_language(BothLanguages)
     app.connect("builder-inited", write_reference)
     app.connect("source-read", add_to_page)
-    app.connect("autodoc-process-docstring", as_rest)
     app.connect("html-page-context", name_language)

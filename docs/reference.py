@@ -8,7 +8,6 @@ from collections.abc import Iterable, Sequence
 from dataclasses import fields
 from typing import Any, Literal, get_origin
 
-import typer
 from fastapi import FastAPI
 
 from softgaze import cli, errors
@@ -59,14 +58,13 @@ def code(text: str) -> str:
 
 def cli_page() -> str:
     """Return every command with its arguments and options, in the order and groups of the help."""
-    group: Any = typer.main.get_command(cli.app)
     rows = [
-        (f"[`softgaze {name}`](#softgaze-{name})", panel, group.commands[name].help.partition("\n")[0])
+        (f"[`softgaze {name}`](#softgaze-{name})", panel, cli.command(name).help.partition("\n")[0])
         for panel, names in cli.PANELS.items()
         for name in names
     ]
     texts = ["# Commands", "`softgaze COMMAND --help` prints the same.", table(("command", "group", ""), rows)]
-    texts += [command_section(name, group.commands[name]) for name in cli.COMMANDS]
+    texts += [command_section(name, cli.command(name)) for name in cli.COMMANDS]
     return "\n\n".join(texts) + "\n"
 
 

@@ -20,8 +20,8 @@ from softgaze.bundle import Bundle
 from softgaze.data.corpus import read_lines
 from softgaze.errors import SoftgazeError
 from softgaze.evaluation.by_length import make_buckets, source_lengths
-from softgaze.evaluation.ngram_stats import count_ngrams
 from softgaze.evaluation.report import Evaluation, System, evaluation_record
+from softgaze.evaluation.significance import count_ngrams
 
 TOLERANCE = 0.005  # of a rounded score
 

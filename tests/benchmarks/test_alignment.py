@@ -3,8 +3,7 @@
 import numpy as np
 import pytest
 
-from benchmarks.alignment import parts, row_maxima, short_pairs, table, whole_weights
-from maps import random_attention
+from benchmarks.alignment import short_pairs, table
 from softgaze.errors import DataError
 from softgaze.explain import Alignment, Attention, View
 
@@ -20,18 +19,6 @@ def test_every_map_has_its_rate_and_the_chosen_one_is_bold():
     assert rows[0].startswith("| 0 | mean | **0.0** | 0.0 |")
     assert rows[1].startswith("| 1 | mean | 50.0 | 50.0 |")
     assert rows[2].startswith("| mean | mean | 0.0 |")
-
-
-def test_the_steps_end_with_our_links():
-    *_, last = parts([Attention.of(WORDS, WORDS, LAYERS).layer(0)], GOLD)
-    assert last.endswith("| 0.0 | 100.0 | 100.0 |")
-
-
-def test_whole_words_without_the_marks():
-    attention = random_attention()
-    weights = whole_weights(attention.subwords())
-    assert weights.shape == attention.word_weights().shape
-    assert len(row_maxima(weights)) == len(weights)
 
 
 def test_pairs_that_are_long_or_empty_are_left_out(tmp_path):

@@ -52,19 +52,8 @@ def test_a_peer_is_installed_once_and_without_its_own_requirements(place, monkey
         interpreter("peer")
 
 
-def test_an_environment_is_told_by_the_pins_of_what_it_needs(place):
-    (place / "constraints.txt").write_text("Torch==1.2\nsomething-else==2\n")
-    assert environments.ingredients(Peer("Peer", "peer==1.0", ["torch", "loose"])) == "peer==1.0\nTorch==1.2\nloose\n"
-
-
 def test_a_peer_that_cannot_be_installed_says_why(place, monkeypatch):
     monkeypatch.setitem(environments.PEERS, "lost", Peer("Lost", None, [str(place / "nowhere-1.0-py3-none-any.whl")]))
     with pytest.raises(UnavailableError, match=r"cannot be installed: .*nowhere"):
         interpreter("lost")
     assert not (place / ".envs/lost/installed.txt").exists()
-
-
-def test_of_several_complaints_the_one_that_names_packages_is_told():
-    said = "WARNING: old\nERROR: Cannot install a and b\nERROR: ResolutionImpossible: for help visit a page\n"
-    assert environments.reason(said) == "ERROR: Cannot install a and b"
-    assert environments.reason("fatal: why\n") == "fatal: why"

@@ -2,9 +2,7 @@
 
 import json
 
-import pytest
-
-from benchmarks.learning import STARTS, Validation, curve_table, first_at, level_table, parse, scored, start_table
+from benchmarks.learning import STARTS, Validation, first_at, level_table, scored, start_table
 from benchmarks.training import ROOT
 from bundles import tokenizer
 from softgaze.bundle import Tokenizers
@@ -20,15 +18,6 @@ def test_a_level_is_reached_at_the_first_validation_above_it():
     assert first_at(found, 35) == "8.0"
     assert first_at(found, 36.1) == "not reached"
     assert "| ours | 4.0 | 8.0 | 36.0 |" in level_table({"ours": found})
-
-
-def test_curves_show_the_gap_between_ways_and_between_seeds():
-    scores = {(True, 1): (10, 20), (False, 1): (11, 22), (True, 2): (14, 20), (False, 2): (11, 23)}
-    runs = {way: course(*each) for way, each in scores.items()}
-    first, second = curve_table(runs).split("\n")[2:4]
-    assert first.startswith("| 250 | 4.000, 10.0 | 4.000, 11.0 | 4.000, 14.0 | 4.000, 11.0 |")
-    assert first.endswith("| +0.000, +1.0 | 0.000, 4.0 |")
-    assert second.endswith("| +0.000, -2.5 | 0.000, 1.0 |")
 
 
 def test_the_page_about_the_warm_start_shows_the_recorded_runs():
@@ -47,9 +36,3 @@ def test_what_a_peer_said_in_pieces_is_scored_as_text(tmp_path):
 
     [seen] = scored(tmp_path / "validations.jsonl", both.target, tmp_path / "dev.de")
     assert (seen.step, seen.minutes, round(seen.bleu)) == (7, 1.5, 100)
-
-
-def test_both_kinds_need_text():
-    with pytest.raises(SystemExit):
-        parse(["curves"])
-    assert parse(["minutes", "--train", "a", "b", "--dev", "c", "d"]).minutes == 20

@@ -13,11 +13,6 @@ def test_what_could_not_be_measured_is_said_and_not_fitted():
     assert "| rnn | 32 | 64 | 128 | over 12 GiB | 1.00 |" in text
 
 
-def test_too_few_points_have_no_exponent():
-    text = table("Milliseconds", {"rnn": [{"seconds": 1.0}, "over 240 s"]}, "seconds", 1.0, [32, 64])
-    assert text.endswith("| nan |")
-
-
 @pytest.mark.parametrize("name", CASES)
 def test_every_case_can_be_measured(name):
     found = measure(*CASES[name], 16, 1)

@@ -141,6 +141,20 @@ def test_it_speaks_in_one_voice(korean, english):
 
 
 @pages
+def test_descriptions_of_pictures_have_the_same_voice(korean, english):
+    descriptions = re.findall(r"!\[([^]]*)\]", prose(read(korean)))
+    assert not [each for each in descriptions if re.search("[가-힣]다$", each)]
+
+
+@pages
+def test_terms_are_those_of_the_field(korean, english):
+    """어텐션, 정렬, 서브워드, 차원, 비교, 이유, 신뢰구간; not words that only this project would use."""
+    assert not re.findall(
+        "시선|되먹임|입력 피딩|견주|까닭|곱씹|정직도|(?<![가-힣])폭(?:은|이|을|도|의|과)? ", prose(read(korean))
+    )
+
+
+@pages
 def test_emphasis_is_shown_as_such(korean, english):
     """CommonMark does not close `**` between a bracket and a letter, as in `**키(key)**는`."""
     lines = [each for block in MarkdownIt().parse(read(korean)) for each in block.children or []]

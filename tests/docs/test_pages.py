@@ -1,4 +1,4 @@
-"""Every command block of the how-to pages and of docs/engines.md is run, in the order of the page, with one tiny model.
+"""Every command block of the tutorials, the how-to pages and docs/engines.md is run, in order, with one tiny model.
 
 `bash` blocks are run, `python` blocks are run and compared with the `output` block after them, and the first line of a
 `yaml` block names the file. A `console` block needs another machine (Docker, systemd, a package index) and is not run;
@@ -23,7 +23,9 @@ from softgaze.serve.settings import Settings
 ROOT = Path(__file__).parents[2]
 NEEDS_DOWNLOADS = {"use-a-model-you-already-have"}  # its models cannot be shipped; tests/importers tests `import`
 HOWTO = sorted(path for path in (ROOT / "docs/howto").glob("*.md") if path.stem not in NEEDS_DOWNLOADS)
-PAGES = [*HOWTO, ROOT / "docs/engines.md"]
+REFERENCE = [ROOT / f"docs/reference/{name}.md" for name in ("formats", "python-api")]
+TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
+PAGES = [*TUTORIALS, *HOWTO, *REFERENCE, ROOT / "docs/engines.md"]
 KINDS = {"bash", "python", "yaml", "console", "output", "text", "nginx", "ini"}
 QUICK = ["--set=training.warmup=20", "--set=validation.every=100"]
 QUICK += [f"--set=model.options.{name}={value}" for name, value in SMALL["transformer"].items()]
@@ -87,8 +89,7 @@ def run_block(page: Path, block: Block, directory: Path, environment: dict[str, 
         for arguments in commands(block.text):
             if arguments[0] in SLOW:
                 continue
-            unlimited = arguments[0] == "train" and not {"--dry-run", "--config"} & {*arguments}
-            result = run(directory, *arguments, *(["--steps", 4, *QUICK] if unlimited else []))
+            result = run(directory, *arguments, *shortened(arguments))
             assert result.returncode == 0, f"{where}: {arguments}\n{result.stderr}"
     elif block.kind in ("bash", "python"):
         text = STRICT + block.text if block.kind == "bash" else block.text
@@ -97,6 +98,15 @@ def run_block(page: Path, block: Block, directory: Path, environment: dict[str, 
         ran = subprocess.run([program, "-c", text], cwd=directory, env=environment, capture_output=True, timeout=300)
         assert ran.returncode == 0, f"{where}:\n{ran.stderr.decode()}"
         assert block.output is None or ran.stdout.decode() == block.output, where
+
+
+def shortened(arguments: list[str]) -> list[str]:
+    """Return the options that end a training after a few updates."""
+    if arguments[0] == "quickstart":
+        return ["--steps", "4", "--pairs", "60"]
+    if arguments[0] != "train" or {"--dry-run", "--config"} & {*arguments}:
+        return []
+    return ["--steps", "4", *([] if {"--arch", "--images"} & {*arguments} else QUICK)]
 
 
 def free_port() -> int:

@@ -3,15 +3,12 @@
 from dataclasses import fields
 
 import pytest
-import typer
 
 from docs.reference import openapi_description, pages, plain, table
 from softgaze import cli, errors
 from softgaze.config import setting_names
 from softgaze.models import MODELS, model_options
 from softgaze.serve.settings import Settings
-
-GROUP = typer.main.get_command(cli.app)
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +19,7 @@ def texts():
 @pytest.mark.parametrize("name", cli.COMMANDS)
 def test_every_command_and_option_is_listed(texts, name):
     section = texts["cli.md"].partition(f"\n## softgaze {name}\n")[2].partition("\n## ")[0]
-    names = [option for parameter in GROUP.commands[name].params for option in parameter.opts]
+    names = [option for parameter in cli.command(name).params for option in parameter.opts]
     missing = {option for option in names if option.startswith("--") and f"`{option}`" not in section}
     assert missing <= {"--help"}
 

@@ -8,7 +8,7 @@ import yaml
 
 from bundles import make_bundle
 from recipes import lengths, run, tables
-from softgaze.evaluation.ngram_stats import count_ngrams
+from softgaze.evaluation.significance import count_ngrams
 
 SOURCES = [" ".join(["word"] * length) for length in range(4, 16) for _ in range(4)]
 REFERENCES = [" ".join(f"wort{number}" for number in range(len(source.split()))) for source in SOURCES]

@@ -10,13 +10,12 @@ from pathlib import Path
 
 import pytest
 import torch
-import typer
 import yaml
 
 from corpora import SMALL, write_corpus
 from recipes import tables
 from recipes.run import Recipe, in_words, lower_cased, write_results
-from softgaze.cli import app
+from softgaze.cli import command
 from softgaze.config import parse_config, read_config, resolve
 from softgaze.models import build_model
 
@@ -123,10 +122,9 @@ def test_every_model_of_a_recipe_can_be_built(path):
 def test_every_recipe_has_a_page_whose_commands_lack_nothing(recipe):
     page = (RECIPES / recipe / "README.md").read_text(encoding="utf-8").replace("\\\n", " ")
     assert f"python recipes/run.py {recipe} --data DIR --out runs/" in page
-    program = typer.main.get_command(app)
     for line in re.findall(r"^(?:torchrun .* -m )?softgaze (.*)$", page, re.MULTILINE):
         name, *arguments = shlex.split(line, comments=True)
-        program.commands[name].make_context(name, arguments)
+        command(name).make_context(name, arguments)
 
 
 def test_the_paper_s_models_have_the_paper_s_settings():
