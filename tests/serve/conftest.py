@@ -4,11 +4,18 @@ from collections.abc import Iterator
 from shutil import copytree
 
 import pytest
+from deepl import http_client
 
 from bundles import make_bundle
 from engines.exported import exported, trained_bundle
 from serving import Server, serving
 from softgaze.translator import Translator, load
+
+
+@pytest.fixture(scope="session", autouse=True)
+def patient_deepl_client():
+    """Let the client wait for a server on a busy machine; its default is 10 seconds."""
+    http_client.min_connection_timeout = 60.0
 
 
 @pytest.fixture(scope="session")

@@ -12,12 +12,12 @@ translations, of sentences alone and concatenated, and of misspelled ones, so th
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
 from softgaze.bundle import RELIABILITY
-from softgaze.explain.alignment import Links
+from softgaze.explain.alignment import Alignment, Links
 from softgaze.explain.attention_map import Attention, LinkReliability, row_column_normalize
 from softgaze.explain.confidence import Calibration
 from softgaze.explain.explanation import Translator
@@ -27,9 +27,6 @@ from softgaze.explain.scoring import Scorer, TokenizedPair, record_attention
 from softgaze.search.options import SearchOptions
 from softgaze.special_tokens import EOS
 
-if TYPE_CHECKING:
-    from softgaze.alignment import StatisticalAligner
-
 FEATURES = 12
 MIN_LOG_PROB = -15.0  # nats: smaller ones say no more
 TINY = 1e-9
@@ -37,6 +34,12 @@ HELD_OUT_PAIRS, GENERATED = 160, 80  # held-out pairs to fit on; translated by t
 CONCATENATED = ((2, 40), (4, 30))  # sentences joined, and how many such texts
 MISSPELLED = ((0.3, 20), (1.0, 10))  # share of misspelled words, and how many such sentences
 SEED = 0
+
+
+class WordAligner(Protocol):
+    """Any aligner of sentence pairs, such as `StatisticalAligner`."""
+
+    def align(self, pairs: SentencePairs) -> list[Alignment]: ...
 
 
 class ReliabilityCalibration(NamedTuple):
@@ -124,7 +127,7 @@ class LabelledLinks(NamedTuple):
 
 
 def calibrate_reliability(
-    translator: Translator, aligner: "StatisticalAligner", pairs: SentencePairs
+    translator: Translator, aligner: WordAligner, pairs: SentencePairs
 ) -> ReliabilityCalibration | None:
     """Fit the reliability of the selected map on held-out pairs; None if there are too few words.
 
@@ -164,7 +167,7 @@ def generation_sources(texts: Iterable[list[str]]) -> Iterator[tuple[list[str], 
 
 
 def label_generated(
-    translator: Translator, aligner: "StatisticalAligner", spelled: Sequence[str], meant: Sequence[str]
+    translator: Translator, aligner: WordAligner, spelled: Sequence[str], meant: Sequence[str]
 ) -> LabelledLinks:
     """Label the links of the model's own translations; the aligner reads the sources that are `meant`."""
     outputs = translator.translate(spelled, SearchOptions(beam_size=1))
