@@ -6,6 +6,7 @@ Macros are members like any other: copied, never run.
 
 import io
 import zipfile
+import zlib
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
@@ -82,7 +83,7 @@ def open_archive(content: bytes) -> zipfile.ZipFile:
 
 def check_member(info: zipfile.ZipInfo) -> None:
     path = PurePosixPath(info.filename.replace("\\", "/"))
-    if path.is_absolute() or ".." in path.parts or ":" in path.parts[:1][0:1]:
+    if path.is_absolute() or ".." in path.parts or ":" in "".join(path.parts[:1]):  # a drive
         raise DataError(f"the archive has a member outside of it: {info.filename[:80]!r}")
     if info.flag_bits & 1:
         raise DataError("the archive is encrypted; save it without a password")
@@ -96,7 +97,5 @@ def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
     """Read a member; `zipfile` stops at the size in the directory, and checks the checksum."""
     try:
         return archive.read(info)
-    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError) as error:
-        raise DataError(f"{info.filename[:80]}: {error}") from None
-    except Exception as error:  # zlib.error has no other base
-        raise DataError(f"{info.filename[:80]}: damaged: {error}") from None
+    except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, zlib.error) as error:
+        raise DataError(f"damaged: {error}") from None
