@@ -59,6 +59,11 @@ class Term:
         words = flags.split()
         return cls(source, forms, CASE in words, " ".join(word for word in words if word != CASE))
 
+    @property
+    def key(self) -> tuple[str, bool]:
+        """What two terms have in common that match the same text."""
+        return self.source if self.is_case_sensitive else fold(self.source), self.is_case_sensitive
+
     def __str__(self) -> str:
         """Format as a line of a file."""
         target = "|".join(form.replace("|", "\\|") for form in self.forms)
@@ -110,8 +115,7 @@ class Glossary:
                 term = Term.parse(line)
             except DataError as error:
                 raise DataError(f"{name}, line {number:,}: {error}") from None
-            key = (term.source if term.is_case_sensitive else fold(term.source), term.is_case_sensitive)
-            before, earlier = first.setdefault(key, (number, term))
+            before, earlier = first.setdefault(term.key, (number, term))
             if earlier.forms != term.forms:
                 raise DataError(f"{name}, line {number:,}: {term.source!r} has another target in line {before:,}")
             terms.append(term)

@@ -8,6 +8,8 @@ from deepl.api_data import MultilingualGlossaryDictionaryEntries
 
 from serving import serving
 from softgaze.glossary import Glossary
+from softgaze.serve.errors import HTTPError
+from softgaze.serve.glossaries import Dictionary, parse_entries
 
 TEXT = "The small dog sees a tree."
 TERMS = {"dog": "강아지", "small dog": "작은 개"}
@@ -71,6 +73,25 @@ def test_a_multilingual_glossary(client):
     client.delete_multilingual_glossary(created)
     with pytest.raises(deepl.GlossaryNotFoundException):
         client.get_multilingual_glossary(created.glossary_id)
+
+
+def test_merged_terms_replace_those_that_match_the_same_text():
+    """A merged dictionary can be downloaded and stored again: no source has two targets."""
+    old = Dictionary("en", "ko", parse_entries("Dog\t개\nUS\t미국\tcase\nus\t우리", "tsv"))
+    new = Dictionary("en", "ko", parse_entries("dog\t강아지", "tsv"))
+    merged = old.merged(new)
+    assert merged.entries.split("\n") == ["dog\t강아지", "US\t미국\tcase", "us\t우리"]
+    assert parse_entries(merged.entries, "tsv") == merged.entries
+
+
+@pytest.mark.parametrize("entries", ["a,b\0", 'a,"' + "b" * 200_000, "dog"])
+def test_csv_that_cannot_be_read_is_a_bad_request(entries):
+    with pytest.raises(HTTPError, match="entries"):
+        parse_entries(entries, "csv")
+
+
+def test_csv_keeps_line_breaks_of_other_systems_in_a_term():
+    assert parse_entries("red\u2028dog,개\r\ncat,고양이", "csv") == "red dog\t개\ncat\t고양이"
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """Glossaries that clients store on the server, one JSON file each, which all workers read."""
 
 import csv
+import io
 import json
 import re
 import time
@@ -40,7 +41,8 @@ class Dictionary:
 
     def merged(self, other: "Dictionary") -> "Dictionary":
         """Return these terms with those of another dictionary, which win."""
-        terms = {line.split("\t")[0]: line for line in (*self.entries.split("\n"), *other.entries.split("\n")) if line}
+        lines = (*self.entries.split("\n"), *other.entries.split("\n"))
+        terms = {term.key: str(term) for term in map(Term.parse, lines)}
         return replace(self, entries="\n".join(terms.values()))
 
 
@@ -71,10 +73,13 @@ def parse_entries(entries: str, entries_format: str) -> str:
     if entries_format not in FORMATS:
         raise HTTPError(400, f"Invalid request: entries_format must be {' or '.join(FORMATS)}")
     if entries_format == "csv":
-        rows = [row for row in csv.reader(entries.splitlines()) if row]
+        try:
+            rows = [row for row in csv.reader(io.StringIO(entries, newline="")) if row]
+        except csv.Error as error:
+            raise HTTPError(400, f"Invalid request: entries: is not CSV: {error}") from None
         if any(len(row) < 2 for row in rows):
             raise HTTPError(400, "Invalid request: entries: a row needs a source and a target")
-        entries = "\n".join("\t".join(column.replace("\t", " ") for column in row[:2]) for row in rows)
+        entries = "\n".join("\t".join(" ".join(column.split()) for column in row[:2]) for row in rows)
     try:
         glossary = Glossary.parse(entries, "entries")
     except DataError as error:
