@@ -9,6 +9,7 @@ from pathlib import Path
 from hypothesis import given
 from hypothesis import strategies as st
 
+from softgaze.cli import _output
 from softgaze.cli._output import json_line, open_output, progress, table_text
 
 
@@ -49,11 +50,22 @@ class Terminal(io.StringIO):
         return True
 
 
-def test_progress_is_shown_on_a_terminal_only(monkeypatch):
+def test_progress_is_a_bar_on_a_terminal_and_lines_elsewhere(monkeypatch):
     monkeypatch.setattr(sys, "stderr", io.StringIO())
     with progress(10) as advance:
         advance(5)
-    assert sys.stderr.getvalue() == ""
+    assert sys.stderr.getvalue() == "", "a short step has no lines"
+    monkeypatch.setattr(_output, "LOG_SECONDS", 0.0)
+    with progress(1000) as advance:
+        advance(400)
+        advance(600)
+    with progress(None, "segments") as advance:
+        advance(7)
+    first, second, third = sys.stderr.getvalue().splitlines()
+    assert first.startswith("400 of 1,000 lines")
+    assert " left" in first
+    assert second.startswith("1,000 of 1,000 lines")
+    assert third.startswith("7 segments")
     monkeypatch.setattr(sys, "stderr", Terminal())
     with progress(10, enabled=False) as advance:
         advance(5)

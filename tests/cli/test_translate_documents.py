@@ -51,4 +51,8 @@ def test_errors_are_one_line(tmp_path):
     check_error(translate(tmp_path, "missing", "--format", "po"), 2, "--format po", "missing")
     check_error(translate(tmp_path, "raport.docx", "-o", "out.docx"), 2, "raport.docx: no such file")
     assert not (tmp_path / "out.docx").exists()
+    for out in ("absent/out.docx", "."):  # rejected before the model is opened
+        result = run(tmp_path, "translate", "no-model", "a.docx", "-o", out)
+        check_error(result, 4 if out != "." else 2, "directory")
+        assert "no-model" not in result.stderr
     check_error(translate(tmp_path, "a", "--protect", "("), 2, "--protect")

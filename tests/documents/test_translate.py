@@ -43,6 +43,14 @@ def test_each_sentence_of_a_paragraph_is_translated_alone():
     assert best == " ".join(translator.translate(each, GREEDY).text for each in sentences)
 
 
+def test_progress_counts_every_segment_once():
+    """Segments without words are done at once."""
+    done = []
+    segments = [Segment(text, text) for text in ("a dog", "12", "%s", "the <b>red</b> %s cat")]
+    SegmentTranslator(load(tiny_bundle()), GREEDY, progress=done.append).translate(segments)
+    assert sum(done) == len(segments)
+
+
 def count_tags(xml):
     """Return the elements that must not get lost; runs may be split and joined, and <s> is a space."""
     counts = {}

@@ -61,7 +61,7 @@ def translate_document(
     options = DocumentOptions(description.source_language, description.target_language, overwrite)
     document = open_document(content, str(path), options, format_name)
     shows_progress = target is not None or not sys.stdout.isatty()
-    with progress(None, "segments", enabled=shows_progress, transient=False) as advance:
+    with progress(len(document.segments), "segments", enabled=shows_progress, transient=False) as advance:
         written = SegmentTranslator(translator, search, placeholders, advance).write(document)
     with open_output(target) as file:
         file.write(written)

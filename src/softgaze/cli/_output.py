@@ -71,12 +71,12 @@ def count_of(count: int, noun: str) -> str:
 
 
 def check_output_path(path: Path | None, suffixes: Sequence[str] = FIGURE_SUFFIXES) -> None:
-    """Reject a path that cannot be written, before a model is loaded."""
+    """Reject a path that cannot be written, before a model is loaded; without `suffixes` any name is right."""
     if path is None:
         return
     if path.is_dir():
-        raise UsageError(f"{path} is a directory; name a file, such as {path / ('out' + suffixes[0])}")
-    if path.suffix.lower() not in suffixes:
+        raise UsageError(f"{path} is a directory; name a file, such as {path / ('out' + ''.join(suffixes[:1]))}")
+    if suffixes and path.suffix.lower() not in suffixes:
         raise UsageError(f"{path}: unknown file type; the name must end in {', '.join(suffixes)}")
     directory = path.resolve().parent
     if not directory.is_dir():
@@ -106,34 +106,55 @@ def report_written(path: Path) -> None:
 
 # --- progress
 
+LOG_SECONDS = 30.0  # between two lines of a step, if stderr is not a terminal
+
 
 @contextmanager
 def progress(
     total: int | None, unit: str = "lines", *, enabled: object = True, transient: bool = True
 ) -> Iterator[Callable[[int], None]]:
-    """Show a progress bar with speed and remaining time on stderr; yields the function that advances it.
+    """Show speed and remaining time on stderr: a progress bar on a terminal, lines elsewhere if it takes long.
 
-    Shown only if stderr is a terminal. The remaining time follows from the mean speed so far: work arrives in batches,
-    and rich's own estimate, over the last few seconds, jumps with each of them.
+    Yields the function that advances it. The remaining time follows from the mean speed so far: work arrives in
+    batches, and rich's own estimate, over the last few seconds, jumps with each of them.
     """
-    if not enabled or not sys.stderr.isatty():
+    started = monotonic()
+
+    def status(done: float) -> tuple[str, str]:
+        """Return the speed, and the remaining time if it is known, else the elapsed time."""
+        elapsed = max(monotonic() - started, 1e-9)
+        speed = f"{done / elapsed:,.1f} {unit}/s"
+        if total is not None and 0 < done < total:
+            return speed, f"{timedelta(seconds=round(elapsed / done * (total - done)))} left"
+        return speed, f"{timedelta(seconds=round(elapsed))}"
+
+    if not enabled:
         yield lambda amount: None
+        return
+    if not sys.stderr.isatty():
+        done, shown = 0, started
+
+        def log(amount: int) -> None:
+            nonlocal done, shown
+            done += amount
+            if monotonic() - shown >= LOG_SECONDS:
+                shown = monotonic()
+                of_total = "" if total is None else f" of {total:,}"
+                warn(f"{done:,}{of_total} {unit}, {', '.join(status(done))}")
+
+        yield log
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TextColumn("{task.fields[time]}"))
     with Progress(*columns, console=Console(stderr=True), transient=transient) as bars:
-        task, started = bars.add_task(f"0 {unit}", total=total, time=""), monotonic()
+        task = bars.add_task(f"0 {unit}", total=total, time="")
 
         def advance(amount: int) -> None:
-            done, elapsed = bars.tasks[0].completed + amount, max(monotonic() - started, 1e-9)
-            description = f"{done:,.0f} {unit}, {done / elapsed:,.1f} {unit}/s"
-            if total is not None and 0 < done < total:
-                clock = f"{timedelta(seconds=round(elapsed / done * (total - done)))} left"
-            else:
-                clock = f"{timedelta(seconds=round(elapsed))}"
-            bars.update(task, advance=amount, description=description, time=clock)
+            done = bars.tasks[0].completed + amount
+            speed, clock = status(done)
+            bars.update(task, advance=amount, description=f"{done:,.0f} {unit}, {speed}", time=clock)
 
         yield advance
         bars.update(task, total=bars.tasks[0].completed)  # an unknown total is known now

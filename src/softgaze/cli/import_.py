@@ -1,7 +1,5 @@
 """`softgaze import`: open a model of another toolkit."""
 
-import sys
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -17,7 +15,6 @@ if TYPE_CHECKING:
     from softgaze.importers import ImportCallback, ImportReport
 
 StoredType = Literal["float32", "float16", "bfloat16"]
-LOG_SECONDS = 5.0  # between two lines about the tensors
 
 
 def import_(
@@ -65,15 +62,12 @@ def import_display() -> "Iterator[ImportCallback]":
         class Display(ImportCallback):
             def on_start(self, tensors: int, size: int) -> None:
                 warn(f"writing {tensors:,} tensors, {size / 1e6:,.0f} MB")
-                self.total, self.done, self.shown = size, 0, time.monotonic()
+                self.done = 0
                 self.advance = stack.enter_context(progress(size // 1_000_000 + 1, "MB"))
 
             def on_write(self, size: int) -> None:
                 before, self.done = self.done, self.done + size
                 self.advance(self.done // 1_000_000 - before // 1_000_000)
-                if not sys.stderr.isatty() and time.monotonic() - self.shown > LOG_SECONDS:
-                    self.shown = time.monotonic()
-                    warn(f"wrote {self.done / 1e6:,.0f} of {self.total / 1e6:,.0f} MB")
 
             def on_verify(self, compared: str) -> None:
                 stack.close()

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 from softgaze.cli import _options as opt
 from softgaze.cli._documents import find_document, translate_document
 from softgaze.cli._options import argument, choice, flag, option
-from softgaze.cli._output import json_line, open_output, progress, warn
+from softgaze.cli._output import check_output_path, json_line, open_output, progress, warn
 from softgaze.errors import UsageError
 
 if TYPE_CHECKING:
@@ -164,6 +164,7 @@ def translate(
     if inputs and len(inputs) > 1:
         raise UsageError(f"one --input at a time, got {len(inputs)}; --on ray accepts several")
     source, target = Path(inputs[0]) if inputs else None, Path(output) if output else None
+    check_output_path(target, ())
     placeholders = Placeholders.of(protect or ())
     document = find_document(text, source, format_name)
     if document is not None and as_json:

@@ -77,11 +77,13 @@ class SegmentTranslator:
         """Return the markup of each segment's translation, then that of its alternatives."""
         views = [self.view(segment) for segment in segments]
         pending = [index for index, view in enumerate(views) if is_translatable(view.marked.text, view.spans)]
+        if self.progress is not None:
+            self.progress(len(segments) - len(pending))
         targets = self.decode([self.prepared(views[index]) for index in pending])
         results = {index: self.finished(views[index], own) for index, own in zip(pending, targets, strict=True)}
         damaged = [index for index in pending if not results[index] and not self.aligns(views[index])]
         bare = [placeholders_as_elements(views[index].marked, views[index].spans) for index in damaged]
-        for index, own in zip(damaged, self.decode(bare), strict=True):
+        for index, own in zip(damaged, replace(self, progress=None).decode(bare), strict=True):
             results[index] = [*self.insert(views[index], own)]
         return [finish(segment, results.get(index, [])) for index, segment in enumerate(segments)]
 
