@@ -128,6 +128,17 @@ def test_xliff_targets_are_marked_for_review():
     ]
 
 
+@pytest.mark.parametrize(("version", "unit", "inner"), [("1.2", "trans-unit", ""), ("2.0", "unit", "segment")])
+def test_xliff_units_inherit_that_they_are_not_translated(version, unit, inner):
+    def markup(text, attribute=""):
+        source = f"<source>{text}</source>"
+        return f'<{unit} id="{text}"{attribute}>{f"<{inner}>{source}</{inner}>" if inner else source}</{unit}>'
+
+    group = f'<group translate="no">{markup("a")}{markup("b", """ translate="yes" """)}</group>{markup("c")}'
+    content = f'<xliff version="{version}"><file>{group}</file></xliff>'.encode()
+    assert [segment.text for segment in opened("a.xlf", content).segments] == ["b", "c"]
+
+
 def test_tmx_gets_the_target_language():
     root = ElementTree.fromstring(translated("a.tmx"))
     lang = "{http://www.w3.org/XML/1998/namespace}lang"
@@ -178,6 +189,37 @@ def test_word_runs_fields_and_macros_are_kept():
     )
 
 
+MARKDOWN = "---\ntitle: kept\n---\n\nHeading\n===\n\nSome text  \nnext line.\n\n| a | b |\n|---|---|\n| c | d |\n"
+
+
+def test_markdown_with_the_line_ends_of_windows():
+    windows = MARKDOWN.replace("\n", "\r\n").encode()
+    assert [one.text for one in opened("a.md", windows).segments] == [
+        one.text for one in opened("a.md", MARKDOWN.encode()).segments
+    ]
+    assert translated("a.md", windows) == translated("a.md", MARKDOWN.encode()).replace(b"\n", b"\r\n")
+
+
+@pytest.mark.parametrize(
+    "start", ['<meta charset="ISO-8859-1">', "<META http-equiv=x content='text/html; charset=latin1'>"]
+)
+def test_html_is_read_and_written_in_its_declared_encoding(start):
+    html = f"{start}<p>café</p>"
+    assert translated("a.html", html.encode("latin-1")) == html.replace("café", "CAFÉ").encode("latin-1")
+    korean = translated("a.html", html.encode("latin-1"), change=lambda text: "개")
+    assert b"&#44060;" in korean  # the encoding has no such character
+
+
+def test_xhtml_is_read_in_its_declared_encoding():
+    content = '<?xml version="1.0" encoding="iso-8859-1"?><html><p>café</p></html>'
+    assert translated("a.xhtml", content.encode("latin-1")) == content.replace("café", "CAFÉ").encode("latin-1")
+
+
+def test_only_line_ends_split_the_lines_of_a_catalogue():
+    content = 'msgid "a\u2028dog"\nmsgstr ""\n'.encode()
+    assert [segment.text for segment in opened("a.po", content).segments] == ["a\u2028dog"]
+
+
 def test_html_in_capitals_is_kept():
     assert translated("a.html").startswith(HTML.encode()[:30])
 
@@ -193,12 +235,15 @@ HOSTILE = {
     "depth": ("strings.xml", "<resources>" + "<a>" * 300 + "</a>" * 300 + "</resources>", "nested deeper"),
     "not well-formed": ("a.xlf", "<xliff><a></xliff>", "line 1: not well-formed"),
     "outside": ("a.docx", zipped({"../x": "", "word/document.xml": PARAGRAPH}), "outside"),
+    "drive": ("a.docx", zipped({"C:\\x": "", "word/document.xml": PARAGRAPH}), "outside"),
     "absolute": ("a.odt", zipped({"/etc/x": "", "content.xml": "<a/>"}), "outside"),
     "not a zip": ("a.docx", b"text", "zip archive"),
     "cut": ("a.docx", DOCX[: len(DOCX) // 2], "zip archive"),
     "not JSON": ("a.json", b'{"a": }', "not JSON"),
     "deep JSON": ("a.json", b"[" * 100_000, "not JSON"),
     "not UTF-8": ("a.txt", b"ab\xff", "not UTF-8 at byte 3"),
+    "unusable encoding": ("a.xlf", b'<?xml version="1.0" encoding="undefined"?><xliff/>', "encoding"),
+    "unknown encoding": ("a.html", b'<meta charset="klingon">', "unknown encoding 'klingon'"),
     "unknown format": ("a.xyz", b"", "unknown document format"),
     "no resources": ("b.xml", b"<resources", "not well-formed"),
     "not subtitles": ("a.vtt", b"hello", "expected WEBVTT"),

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from softgaze.documents.base import DocumentOptions
 from softgaze.documents.html import tag_set
 from softgaze.documents.inline import BARRIER, TEXT, Item, split_items
-from softgaze.documents.xml_tree import MARKUP, XmlDocument, XmlNode, mixed_items, parse_xml
+from softgaze.documents.xml_tree import XmlDocument, mixed_items, parse_xml
 from softgaze.documents.xml_tree import escape as escape_xml
 from softgaze.errors import DataError
 
@@ -35,7 +35,7 @@ def parse(content: bytes, options: DocumentOptions) -> XmlDocument:
         kept = node.attributes.get("translatable") == "false" or node.text.startswith(("@", "?"))
         if node.name in ("string", "item") and node.children and not kept:
             items = [part for item in mixed_items(node.children, INLINE) for part in text_items(item)]
-            node.children = [XmlNode(MARKUP, document.mark(part)) for part in split_items(items, escape)]
+            document.set_parts(node, split_items(items, escape))
     return document
 
 

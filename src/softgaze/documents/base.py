@@ -40,12 +40,20 @@ class TextFile(NamedTuple):
     text: str
     encoding: str = "utf-8"
     bom: bytes = b""
+    newline: str = "\n"  # that each newline of the text is written as
+
+    def with_plain_newlines(self) -> "TextFile":
+        """Return the file with the line ends of Windows as newlines, if it has no others."""
+        if self.text.count("\n") != self.text.count("\r\n"):
+            return self
+        return self._replace(text=self.text.replace("\r\n", "\n"), newline="\r\n")
 
     def encode(self, text: str) -> bytes:
-        return self.bom + text.encode(self.encoding, "xmlcharrefreplace")
+        return self.bom + text.replace("\n", self.newline).encode(self.encoding, "xmlcharrefreplace")
 
 
 BOMS = ((codecs.BOM_UTF8, "utf-8"), (codecs.BOM_UTF16_LE, "utf-16-le"), (codecs.BOM_UTF16_BE, "utf-16-be"))
+DECLARATION_BYTES = 1024  # of a file, as browsers read
 
 
 def decode(content: bytes, encoding: str = "utf-8") -> TextFile:
@@ -55,8 +63,14 @@ def decode(content: bytes, encoding: str = "utf-8") -> TextFile:
         return TextFile(content[len(bom) :].decode(encoding), encoding, bom)
     except UnicodeDecodeError as error:
         raise DataError(f"the file is not {encoding.upper()} at byte {len(bom) + error.start + 1}") from None
-    except LookupError:
+    except (LookupError, UnicodeError):
         raise DataError(f"unknown encoding {encoding[:40]!r}") from None
+
+
+def decode_declared(content: bytes, declaration: re.Pattern[bytes]) -> TextFile:
+    """Decode a file in the encoding that its start declares, else in UTF-8."""
+    declared = declaration.search(content, 0, DECLARATION_BYTES)
+    return decode(content, declared[1].decode() if declared else "utf-8")
 
 
 @dataclass

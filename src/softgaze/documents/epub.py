@@ -2,14 +2,11 @@
 
 from softgaze.documents import html
 from softgaze.documents.archive import ArchiveDocument
-from softgaze.documents.base import Document, DocumentOptions, TextDocument, decode
+from softgaze.documents.base import Document, DocumentOptions, TextDocument
 from softgaze.documents.inline import split_items
 from softgaze.documents.xml_tree import (
-    ENCODING,
-    MARKUP,
     XmlDocument,
-    XmlNode,
-    check_xml,
+    decode_xml,
     escape,
     mixed_items,
     parse_xml,
@@ -20,9 +17,7 @@ CHAPTER_SUFFIXES = (".xhtml", ".html", ".htm")
 
 def parse_member(name: str, content: bytes) -> Document | None:
     if name.lower().endswith(CHAPTER_SUFFIXES):
-        check_xml(content)
-        declared = ENCODING.match(content)
-        file = decode(content, declared[1].decode() if declared else "utf-8")
+        file = decode_xml(content)
         return TextDocument(html.split_html(file.text), file)
     return parse_contents(content) if name.lower().endswith(".ncx") else None
 
@@ -34,7 +29,7 @@ def parse_contents(content: bytes) -> Document:
     for node in root.walk():
         if node.name == "text" and node.children:
             parts = split_items([*mixed_items(node.children, frozenset())], escape)
-            node.children = [XmlNode(MARKUP, document.mark(part)) for part in parts]
+            document.set_parts(node, parts)
     return document
 
 

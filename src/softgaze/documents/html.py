@@ -4,11 +4,12 @@ Block tags split the text into segments. Inline tags belong to the segment. HTML
 """
 
 import html
+import re
 from html.parser import HTMLParser
 from itertools import pairwise
 from typing import NamedTuple
 
-from softgaze.documents.base import DocumentOptions, TextDocument, decode
+from softgaze.documents.base import DocumentOptions, TextDocument, decode_declared
 from softgaze.documents.inline import ATOM, BARRIER, CLOSE, OPEN, TEXT, Item, Segment, split_items
 
 
@@ -43,6 +44,9 @@ class TagRules(NamedTuple):
 
 
 HTML_RULES = TagRules()
+ENCODING = re.compile(
+    rb"""<(?:meta|\?xml)\b[^<>]*\b(?:charset|encoding)\s*=\s*["']?\s*([A-Za-z0-9._-]+)""", re.IGNORECASE
+)
 
 
 class HtmlTokenizer(HTMLParser):
@@ -130,5 +134,5 @@ def escape(text: str) -> str:
 
 def parse(content: bytes, options: DocumentOptions) -> TextDocument:
     """Open an HTML file."""
-    file = decode(content)
+    file = decode_declared(content, ENCODING)
     return TextDocument(split_html(file.text), file)

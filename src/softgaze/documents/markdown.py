@@ -31,7 +31,7 @@ def parse(content: bytes, options: DocumentOptions) -> TextDocument:
     """Open a Markdown file; front matter stays as it is."""
     from markdown_it import MarkdownIt
 
-    file = decode(content)
+    file = decode(content).with_plain_newlines()
     front = FRONT_MATTER.match(file.text)
     start = front.end() if front else 0
     lines = re.findall(r"[^\n]*\n|[^\n]+", file.text[start:])

@@ -3,7 +3,7 @@
 from softgaze.documents.archive import ArchiveDocument
 from softgaze.documents.base import Document, DocumentOptions
 from softgaze.documents.inline import CLOSE, OPEN, TEXT, lone_ranges_as_atoms, split_items
-from softgaze.documents.xml_tree import MARKUP, XmlDocument, XmlNode, escape, mixed_items, parse_xml
+from softgaze.documents.xml_tree import XmlDocument, XmlNode, escape, mixed_items, parse_xml
 
 PARAGRAPHS = frozenset({"text:p", "text:h"})
 INLINE = frozenset({"text:span", "text:a", "text:ruby", "text:ruby-base", "text:meta"})
@@ -44,7 +44,7 @@ def parse_part(content: bytes) -> Document:
             parts = split_items(
                 lone_ranges_as_atoms([*mixed_items(node.children, INLINE, BARRIERS, range_kind)]), escape
             )
-            node.children = [XmlNode(MARKUP, document.mark(part)) for part in parts]
+            document.set_parts(node, parts)
     return document
 
 

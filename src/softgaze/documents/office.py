@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from softgaze.documents.archive import ArchiveDocument
 from softgaze.documents.base import Document, DocumentOptions
 from softgaze.documents.inline import ATOM, BARRIER, CLOSE, OPEN, TEXT, Item, Segment, lone_ranges_as_atoms, split_items
-from softgaze.documents.xml_tree import CHARACTERS, MARKUP, XmlDocument, XmlNode, escape, parse_xml
+from softgaze.documents.xml_tree import CHARACTERS, XmlDocument, XmlNode, escape, parse_xml
 
 DOCX_TEXT = re.compile(r"word/(document|header\d*|footer\d*|footnotes|endnotes)\.xml")
 PPTX_TEXT = re.compile(r"ppt/(slides|notesSlides)/[^/]+\.xml|ppt/diagrams/data\d+\.xml")
@@ -226,8 +226,7 @@ def parse_part(content: bytes, dialect: Dialect) -> Document:
     document = XmlDocument(root, file)
     for node in root.walk():
         if node.name == dialect.paragraph and node.children:
-            parts = ParagraphReader(node, dialect).parts()
-            node.children = [XmlNode(MARKUP, document.mark(part)) for part in parts]
+            document.set_parts(node, ParagraphReader(node, dialect).parts())
     return document
 
 

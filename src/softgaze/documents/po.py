@@ -1,5 +1,6 @@
 """Gettext catalogues (PO, POT): entries without a translation, or marked fuzzy, are filled and marked fuzzy."""
 
+import io
 import re
 from collections.abc import Callable, Iterator
 
@@ -26,7 +27,7 @@ def parse(content: bytes, options: DocumentOptions) -> TextDocument:
     """Open a catalogue in UTF-8."""
     file = decode(content)
     parts: list[Part] = []
-    for entry in read_po_entries(file.text.splitlines(keepends=True)):
+    for entry in read_po_entries([*io.StringIO(file.text, newline="")]):
         parts += fill_entry(entry) if is_pending(entry, options.overwrite) else entry.lines
     return TextDocument(parts, file)
 

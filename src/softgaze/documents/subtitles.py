@@ -26,8 +26,7 @@ def parse_srt(content: bytes, options: DocumentOptions) -> TextDocument:
     try:
         file = decode(content)
     except DataError:
-        file = TextFile(content.decode("latin-1"), "latin-1")
-        file = TextFile(file.text)  # written as UTF-8, since translations may need it
+        file = TextFile(content.decode("latin-1"))  # written as UTF-8, since translations may need it
     return TextDocument([*split_cues(file.text, lambda text: text, lambda text: text)], file)
 
 

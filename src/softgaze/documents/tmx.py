@@ -2,8 +2,8 @@
 
 from softgaze.data.bilingual import same_language
 from softgaze.documents.base import DocumentOptions
-from softgaze.documents.inline import CLOSE, OPEN, Segment, lone_ranges_as_atoms, split_items
-from softgaze.documents.xml_tree import XmlDocument, XmlNode, escape, mixed_items, parse_xml
+from softgaze.documents.inline import CLOSE, OPEN
+from softgaze.documents.xml_tree import XmlDocument, XmlNode, parse_xml
 from softgaze.errors import DataError
 
 INLINE = frozenset({"hi"})
@@ -44,11 +44,7 @@ def fill_unit(unit: XmlNode, document: XmlDocument, options: DocumentOptions) ->
         target.children.append(holder)
     elif holder.text.strip() and not options.overwrite:
         return
-    parts = split_items(lone_ranges_as_atoms([*mixed_items(segment.children, INLINE, pair_key=range_kind)]), escape)
-    for part in parts:
-        if isinstance(part, Segment):
-            part.is_filled = True
-    holder.set_content("".join(map(document.mark, parts)))
+    document.fill(holder, segment, INLINE, range_kind)
 
 
 def matches(variant: XmlNode, language: str) -> bool:

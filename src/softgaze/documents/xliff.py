@@ -1,9 +1,11 @@
 """XLIFF 1.2 and 2.x: units without a finished translation are filled and marked for review."""
 
+from collections.abc import Iterator
+
 from softgaze.data.bilingual import UNTRANSLATED_STATES
 from softgaze.documents.base import DocumentOptions
-from softgaze.documents.inline import CLOSE, OPEN, Segment, lone_ranges_as_atoms, split_items
-from softgaze.documents.xml_tree import XmlDocument, XmlNode, escape, mixed_items, parse_xml
+from softgaze.documents.inline import CLOSE, OPEN
+from softgaze.documents.xml_tree import XmlDocument, XmlNode, parse_xml
 from softgaze.errors import DataError
 
 INLINE = frozenset({"g", "mrk", "pc"})
@@ -24,19 +26,27 @@ def parse(content: bytes, options: DocumentOptions) -> XmlDocument:
     """Open an XLIFF file."""
     root, file = parse_xml(content)
     document = XmlDocument(root, file)
-    is_xliff = False
+    if not root.elements("xliff"):
+        raise DataError("the file has no <xliff> element")
+    for unit in units(root):
+        for holder in [unit] if unit.name == "trans-unit" else unit.elements("segment"):
+            fill_unit(holder, document, options.overwrite)
     for node in root.walk():
-        is_xliff |= node.name == "xliff"
-        if node.name in ("trans-unit", "unit") and node.attributes.get("translate") != "no":
-            for holder in [node] if node.name == "trans-unit" else node.elements("segment"):
-                fill_unit(holder, document, options.overwrite)
         if node.name == "file" and options.target_language and "original" in node.attributes:  # 1.2
             node.set_attribute("target-language", node.attributes.get("target-language", options.target_language))
         if node.name == "xliff" and options.target_language and node.attributes.get("version", "").startswith("2"):
             node.set_attribute("trgLang", node.attributes.get("trgLang", options.target_language))
-    if not is_xliff:
-        raise DataError("the file has no <xliff> element")
     return document
+
+
+def units(node: XmlNode, translate: str = "yes") -> Iterator[XmlNode]:
+    """Yield the units to translate below a node; files, groups and units inherit the attribute `translate`."""
+    for child in node.children:
+        own = child.attributes.get("translate", translate) if child.children else "no"
+        if child.name not in ("trans-unit", "unit"):
+            yield from units(child, own)
+        elif own != "no":
+            yield child
 
 
 def fill_unit(unit: XmlNode, document: XmlDocument, overwrite: bool) -> None:
@@ -50,11 +60,7 @@ def fill_unit(unit: XmlNode, document: XmlDocument, overwrite: bool) -> None:
         at = unit.children.index(source)
         blank = [node for node in unit.children[at - 1 : at] if at and not node.raw.strip()]
         unit.children[at + 1 : at + 1] = [*blank, target]
-    parts = split_items(lone_ranges_as_atoms([*mixed_items(source.children, INLINE, pair_key=range_kind)]), escape)
-    for part in parts:
-        if isinstance(part, Segment):
-            part.is_filled = True
-    target.set_content("".join(map(document.mark, parts)))
+    document.fill(target, source, INLINE, range_kind)
     if unit.name == "segment":
         unit.set_attribute("state", "translated")
     else:

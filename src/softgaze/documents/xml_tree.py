@@ -9,8 +9,18 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from xml.parsers import expat
 
-from softgaze.documents.base import TextFile, decode
-from softgaze.documents.inline import ATOM, BARRIER, CLOSE, OPEN, TEXT, Item, Segment
+from softgaze.documents.base import TextFile, decode_declared
+from softgaze.documents.inline import (
+    ATOM,
+    BARRIER,
+    CLOSE,
+    OPEN,
+    TEXT,
+    Item,
+    Segment,
+    lone_ranges_as_atoms,
+    split_items,
+)
 from softgaze.errors import DataError
 
 MAX_DEPTH = 200
@@ -122,10 +132,11 @@ def escape(text: str) -> str:
 # --- reading ----------------------------------------------------------------------------------------------------
 
 
-def check_xml(content: bytes) -> None:
-    """Raise unless the content is well-formed XML of moderate size and depth without entity declarations."""
+def decode_xml(content: bytes) -> TextFile:
+    """Decode a file; raise unless it is well-formed XML of moderate size and depth without entity declarations."""
     if len(content) > MAX_BYTES:
         raise DataError(f"the XML has {len(content):,} bytes; at most {MAX_BYTES:,} are read")
+    file = decode_declared(content, ENCODING)
     depth = 0
 
     def on_start(_: str, __: object) -> None:
@@ -145,17 +156,16 @@ def check_xml(content: bytes) -> None:
     parser.StartElementHandler, parser.EndElementHandler = on_start, on_end
     parser.EntityDeclHandler = on_entity
     try:
-        parser.Parse(content, True)
+        parser.Parse(file.text, True)
     except expat.ExpatError as error:
         message = expat.ErrorString(error.code)
         raise DataError(f"line {error.lineno}: not well-formed XML: {message}") from None
+    return file
 
 
 def parse_xml(content: bytes) -> tuple[XmlNode, TextFile]:
     """Return the tree of an XML file; its root is a node without markup around all that is in the file."""
-    check_xml(content)
-    declared = ENCODING.match(content)
-    file = decode(content, declared[1].decode() if declared else "utf-8")
+    file = decode_xml(content)
     root = XmlNode("")
     opened: list[tuple[XmlNode, dict[str, str]]] = [(root, {})]
     for token in TOKEN.findall(file.text):
@@ -197,6 +207,18 @@ class XmlDocument:
         self.segments.append(part)
         return f"\0{len(self.segments) - 1}\0"
 
+    def set_parts(self, node: XmlNode, parts: Iterable[str | Segment]) -> None:
+        """Replace the children of a node by markup and segments."""
+        node.children = [XmlNode(MARKUP, self.mark(part)) for part in parts]
+
+    def fill(self, target: XmlNode, source: XmlNode, inline: frozenset[str], pair_key: "PairKey") -> None:
+        """Replace the children of `target` by segments of the text in `source`, which stays as it is."""
+        parts = split_items(lone_ranges_as_atoms([*mixed_items(source.children, inline, pair_key=pair_key)]), escape)
+        for part in parts:
+            if isinstance(part, Segment):
+                part.is_filled = True
+        target.set_content("".join(map(self.mark, parts)))
+
     def write(self, translations: Sequence[str]) -> bytes:
         """Return the file with each mark replaced by a translation."""
 
@@ -206,11 +228,14 @@ class XmlDocument:
         return self.file.encode(expand(self.root.raw))
 
 
+PairKey = Callable[[XmlNode], tuple[str, str] | None]
+
+
 def mixed_items(
     nodes: Iterable[XmlNode],
     inline: frozenset[str],
     barriers: frozenset[str] = frozenset(),
-    pair_key: Callable[[XmlNode], tuple[str, str] | None] = lambda _: None,
+    pair_key: PairKey = lambda _: None,
 ) -> Iterator[Item]:
     """Yield the items of mixed content: `inline` elements contain text, `barriers` end a segment, others are atoms.
 
