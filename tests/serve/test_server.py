@@ -8,10 +8,11 @@ import socket
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 from dataclasses import fields
 from http.client import HTTPConnection
+from types import SimpleNamespace
 
 import pytest
 import uvicorn
@@ -20,6 +21,7 @@ from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 from serving import TIMEOUT, serving, text_file, wait_until
 from softgaze.errors import UsageError
 from softgaze.serve.server import MAX_HEAD_BYTES, LimitedProtocol
+from softgaze.serve.service import Disconnected, Service
 from softgaze.serve.settings import ENVIRONMENT, Settings
 
 FIELDS = {"q": "the old man sees a tree.", "source": "en", "target": "ko"}
@@ -172,6 +174,25 @@ def test_the_text_of_a_disconnected_client_is_not_translated(folder):
         client.close()
         wait_until(lambda: 'status="499"' in server.get("/metrics").body.decode())
         assert server.metric("softgaze_batch_texts_count") == 0
+
+
+def test_a_disconnected_client_leaves_no_error_in_the_log():
+    async def receive():
+        return {"type": "http.disconnect"}
+
+    async def disconnect(logged):
+        asyncio.get_running_loop().set_exception_handler(lambda _, context: logged.append(context["message"]))
+        batcher = SimpleNamespace(submit=lambda *_: [Future()])
+        service = SimpleNamespace(batcher=batcher, settings=SimpleNamespace(deadline=60))
+        with pytest.raises(Disconnected):
+            await Service.run(service, SimpleNamespace(receive=receive), None, ["a"], [1])
+        for _ in range(5):  # callbacks of the cancelled futures
+            await asyncio.sleep(0)
+        gc.collect()
+
+    logged = []
+    asyncio.run(disconnect(logged))
+    assert logged == []
 
 
 def test_health_responds_while_models_are_busy(folder):

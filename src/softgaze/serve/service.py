@@ -154,6 +154,8 @@ class Service:
             return []
         futures = self.batcher.submit(job, items, lengths, self.settings.deadline)
         results: asyncio.Future[Any] = asyncio.gather(*map(asyncio.wrap_future, futures))
+        # asyncio logs the exception of a cancelled future that is not read.
+        results.add_done_callback(lambda done: done.cancelled() or done.exception())
         disconnect: asyncio.Future[Any] = asyncio.ensure_future(wait_for_disconnect(request))
         try:
             await asyncio.wait({results, disconnect}, return_when=asyncio.FIRST_COMPLETED)
