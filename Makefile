@@ -7,7 +7,7 @@ INPUTS := pyproject.toml constraints.txt
 PIP     = $(BIN)/python -m pip --disable-pip-version-check install --quiet -c constraints.txt
 
 .DEFAULT_GOAL := help
-.PHONY: help setup setup-dev browser quickstart check test audit docs soak bench bench-full load format dist clean
+.PHONY: help setup setup-dev browser office quickstart check test audit docs soak bench bench-full load format dist clean
 
 help:            ## list the targets
 	@grep -hE '^[a-z-]+: .*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -27,10 +27,14 @@ $(VENV)/.ready-dev: $(INPUTS) | $(BIN)/python
 	$(PIP) -e '.[all,dev,docs]'
 	@touch $(VENV)/.ready $@
 
-# The browser of a test tool cannot be downloaded everywhere; Debian's can. Without a browser, page tests are skipped.
-BROWSER_PACKAGES := chromium fonts-noto-cjk
+# Debian packages that tests use; without them, tests of pages and of office files are skipped.
+browser: PACKAGES = chromium fonts-noto-cjk
 browser:            ## Chromium and a Korean font for the page tests (Debian, as root or with sudo)
-	@missing=$$(for package in $(BROWSER_PACKAGES); do dpkg -s $$package >/dev/null 2>&1 || echo $$package; done); \
+office: PACKAGES = $(if $(shell command -v soffice),,libreoffice-writer-nogui libreoffice-impress-nogui)
+office:            ## LibreOffice, which opens translated documents in the tests (Debian, as root or with sudo)
+
+browser office:
+	@missing=$$(for package in $(PACKAGES); do dpkg -s $$package >/dev/null 2>&1 || echo $$package; done); \
 	sudo=$$([ "$$(id -u)" = 0 ] || echo "sudo -n"); \
 	if [ -z "$$missing" ]; then :; \
 	elif ! command -v apt-get >/dev/null || ! $$sudo true 2>/dev/null; then echo "cannot install without root or sudo: $$missing"; \
