@@ -40,6 +40,7 @@ HELD_OUT = PurePosixPath("encoded/dev.json")  # held-out pairs, in the directory
 ATTENTION = "attention"  # key of the selected attention map in the facts
 CONFIDENCE = "confidence"  # key of the calibration of word confidence
 RELIABILITY = "reliability"  # key of the calibration of the links of the selected attention map
+FAITHFULNESS = "faithfulness"  # comprehensiveness and sufficiency of the selected map and of others
 ALIGNMENT_HEAD = "alignment_head"  # key of the layer and head that were trained on alignments
 IMPORTED, SEARCH = "imported", "search"  # keys of the origin and the search options of an imported model
 SEARCH_FIELDS = ("beam_size", "length_penalty", "max_length")

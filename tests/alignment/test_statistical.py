@@ -61,6 +61,14 @@ def test_casing_and_attached_punctuation_change_nothing(planted, aligner):
         assert words <= other.links
 
 
+def test_learning_from_raw_or_from_tokenised_text_gives_the_same_aligner(planted):
+    raw = [(f"{source.title()}.", f"«{target}», {target}!") for source, target in planted[0][:100]]
+    tokenised = [(f"{source} .", f"« {target} », {target} !") for source, target in planted[0][:100]]
+    learned, other = train_aligner(raw), train_aligner(tokenised)
+    assert learned.to_bytes() == other.to_bytes()
+    assert len(learned.align(raw)[0].links) >= len(planted[0][0][0].split())
+
+
 def test_an_unknown_name_is_found_by_its_spelling(planted):
     pairs = [(f"{source} Zwölfkirchen", f"{target} Zwolfkirchen") for source, target in planted[0][:20]]
     learned = train_aligner([*planted[0][:300], *(("2024 Anna", "2024 Anna"),) * 30])

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from bundles import copier, lines, make_bundle
-from softgaze.explain.erasure import SHARES, erasure_scores
+from softgaze.explain.erasure import MARGIN, SHARES, compare_maps, erasure_scores, most_faithful
 from softgaze.explain.occlusion import occlusion_scores
 from softgaze.explain.scoring import TokenizedPair
 from softgaze.translator import load
@@ -52,3 +52,22 @@ def test_a_source_of_one_word_is_left_out(model):
     [scores] = erasure_scores(model.engine, model.bundle.tokenizers, [pair], [[np.ones((1, 1))]])
     assert scores.words == 0
     assert np.isnan(scores.comprehensiveness)
+
+
+def test_maps_are_compared_on_sentences_of_the_given_lengths(model):
+    translations = [model.score("dog runs", "개 자요"), model.score("dog runs dog runs dog", "개 자요")]
+    scores = compare_maps(model, translations, range(2, 4))
+    assert set(scores) == {"selected map", "random", "occlusion", "gradient", "contribution"}
+    assert {each.words for each in scores.values()} == {2}
+    assert compare_maps(model, translations, range(50, 60)) == {}
+
+
+def test_attention_is_shown_unless_an_attribution_is_clearly_more_faithful():
+    def stored(**values):
+        names = {"selected": "selected map"}
+        return {names.get(k, k): {"comprehensiveness": v, "sufficiency": 0.1} for k, v in values.items()}
+
+    assert most_faithful({}) is None
+    assert most_faithful(stored(selected=0.5, random=0.9, occlusion=0.9)) is None
+    assert most_faithful(stored(selected=0.5, contribution=0.5 + MARGIN / 2, gradient=0.4)) is None
+    assert most_faithful(stored(selected=0.5, contribution=0.5 + 2 * MARGIN, gradient=0.4)) == "contribution"

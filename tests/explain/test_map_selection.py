@@ -14,7 +14,7 @@ from planted import Planted
 from softgaze.bundle import Bundle, Tokenizers
 from softgaze.data.tokenizer import train_tokenizer
 from softgaze.errors import UsageError
-from softgaze.explain import Alignment, Attention, SelectedMap, TokenizedPair, View
+from softgaze.explain import Alignment, Attention, SelectedMap, TokenizedPair, View, map_selection
 from softgaze.explain.map_selection import (
     BY_AGREEMENT,
     BY_CONFIRMED,
@@ -62,6 +62,29 @@ def test_a_guided_head_is_selected_as_it_was_trained(guided):
     assert (selected.view.rows, selected.view.measure, selected.by) == ("predicting", "weights", BY_GUIDING)
     reader = replace(planted(), selected_map=selected)
     assert Aligner(reader).with_selected_maps([PAIR]).forward.selected_map == selected
+
+
+def test_a_map_that_is_right_on_short_sentences_only_is_not_selected(monkeypatch):
+    """One map is a little better on sentences, another much better on texts of three sentences."""
+    pairs, views, seen = [PAIR] * 6, [], []
+
+    def scores(reader, sample, recordings, candidates):
+        views[:] = candidates
+        seen.append([source.split() for source, _ in sample])
+        is_long = len(seen[-1][0]) > len(PAIR[0].split())
+        return np.array([*((0.2, 0.8) if is_long else (0.9, 0.8)), *[0.0] * (len(candidates) - 2)])
+
+    monkeypatch.setattr(map_selection, "agreement_scores", scores)
+    selected = select_by_occlusion(reader(), pairs)
+    assert [len(words) for words in seen[1]] == [3 * len(PAIR[0].split())] * 2
+    assert (selected.view, selected.score) == (views[1], 0.8)
+
+
+def test_longer_texts_than_the_model_has_positions_for_are_left_out():
+    tokens = len(TOKENIZERS.source.encode([PAIR[0]])[0])
+    limited = replace(reader(), max_positions=tokens + 1)
+    assert limited.fitting([PAIR, (PAIR[0] * 2, PAIR[1])]) == [PAIR]
+    assert select_by_occlusion(limited, [PAIR] * 6) is not None
 
 
 def test_an_alignment_head_is_preferred_to_its_equals():

@@ -88,7 +88,7 @@ def explain(
     softgaze explain runs/m30k --corpus test.en -o corpus.html
     softgaze explain runs/m30k --attention-history -o history.html
 
-    Shows the attention map selected for this model by measurement, unless
+    Shows the map that measurement selected for this model, unless
     the options of the attention map choose another. Faithfulness is the
     agreement of the map with occlusion: how much less likely each word
     becomes when a source word is removed. A page is one file that works
@@ -183,6 +183,9 @@ def requested_map(translation: "Translation", request: Request) -> "Attention":
     if attention is None or not translation.text:
         raise UsageError(f"the translation of {translation.source!r} is empty, so it has no attention")
     view = request.view or {}
+    is_page = request.output is not None and request.output.suffix.lower() == ".html"  # has a switch instead
+    if not view and not is_page and (measure := translation.explanation.most_faithful_measure):
+        view = {"measure": measure}
     try:
         if view.get("measure") in ATTRIBUTIONS:
             attention = translation.attribution(view["measure"]).map()
@@ -213,7 +216,15 @@ def write_map(
         write_text(path, attention.to_html())
     else:
         results = translation.explanation.counterfactuals(attention) if what_if else ()
-        write_text(path, attention_page(attention, gold=gold, occlusion=translation.occlusion, counterfactuals=results))
+        is_low = attention.reliability is not None and attention.reliability.is_low
+        page = attention_page(
+            attention,
+            gold=gold,
+            occlusion=translation.occlusion,
+            counterfactuals=results,
+            opens_with="occlusion" if is_low or translation.explanation.most_faithful_measure else "attention",
+        )
+        write_text(path, page)
 
 
 def explanation_text(translation: "Translation", attention: "Attention", request: Request) -> str:

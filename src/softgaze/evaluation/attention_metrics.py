@@ -9,11 +9,8 @@ The pointing game is the share of the attention of a noun that lies on the objec
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from itertools import islice
 from statistics import fmean
 from typing import TYPE_CHECKING, NamedTuple
-
-import numpy as np
 
 from softgaze.data.captions import LabelledBox
 from softgaze.data.corpora.scenes import SHAPES, Scene, draw
@@ -21,11 +18,8 @@ from softgaze.data.images import Box, Photo, pointing, share
 from softgaze.explain.alignment import Alignment, AlignmentCounts, count_links, sum_counts
 from softgaze.explain.attention_map import Attention
 from softgaze.explain.corpus_report import mean_entropy, share_covered
-from softgaze.explain.erasure import ErasureScores, erasure_scores
-from softgaze.explain.explanation import tokenized_pair
+from softgaze.explain.erasure import ErasureScores, compare_maps
 from softgaze.explain.map_selection import SENTENCE_LENGTHS
-from softgaze.explain.occlusion import occlusion_scores
-from softgaze.explain.recording import Matrix
 from softgaze.explain.word_spans import EDGE_PUNCTUATION
 
 if TYPE_CHECKING:
@@ -33,7 +27,6 @@ if TYPE_CHECKING:
     from softgaze.translator import Translator
 
 BLOCK = 128  # sentences whose maps are in memory at once
-ERASURE_SENTENCES = 24  # whose maps are tested by erasing words: about a hundred variants of each
 SELECTION_PAIRS = 128  # for selecting a map, if the model has no selected one
 
 # Other words for COCO's categories; every category is also named by itself and its plural.
@@ -127,29 +120,8 @@ def measure_attention(
             sentences.append(SentenceAttention(mean_entropy(words), covered, counts))
         if progress:
             progress(len(pairs[block]))
-    erasure = compare_maps(translator, translations)
+    erasure = compare_maps(translator, translations, SENTENCE_LENGTHS)
     return AttentionMetrics(translator.aligner().forward.describe(), tuple(sentences), erasure)
-
-
-def compare_maps(translator: "Translator", translations: "Sequence[Translation]") -> dict[str, ErasureScores]:
-    """Test the selected map by erasing words, with a random map and occlusion for comparison; some sentences only."""
-    fitting = (each for each in translations if len(each.parts) == 1 and len(each.source.split()) in SENTENCE_LENGTHS)
-    chosen, tokenizers = list(islice(fitting, ERASURE_SENTENCES)), translator.bundle.tokenizers
-    pairs = [tokenized_pair(translator, each) for each in chosen]
-    occlusions = [np.nan_to_num(each) for each in occlusion_scores(translator.scorer, tokenizers, pairs)]
-    random = np.random.default_rng(0)
-    maps: dict[str, Sequence[Matrix]] = {
-        "selected map": [each.word_weights() for each in translator.attentions(chosen) if each is not None],
-        "random": [random.random(each.shape) for each in occlusions],
-        "occlusion": occlusions,
-    }
-    if translator.supports_interventions:
-        from softgaze.explain.attribution import METHODS, attribute
-
-        for method in METHODS:
-            maps.setdefault(method, [attribute(translator, each, method).source for each in chosen])
-    scores = erasure_scores(translator.scorer, tokenizers, pairs, list(zip(*maps.values(), strict=True)))
-    return {name: each for name, each in zip(maps, scores, strict=False) if each.words}
 
 
 # --- pointing game ---------------------------------------------------------------------------------------------

@@ -5,12 +5,15 @@ whose loss makes the output word much less likely (high comprehensiveness), and 
 (low sufficiency).
 """
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Container, Iterator, Mapping, Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
 from softgaze.bundle import Tokenizers
+from softgaze.explain.explanation import Translation, Translator, tokenized_pair
+from softgaze.explain.occlusion import occlusion_scores
 from softgaze.explain.recording import Matrix
 from softgaze.explain.scoring import IdPair, Scorer, TokenizedPair, scorer_for
 
@@ -18,6 +21,9 @@ if TYPE_CHECKING:
     from softgaze.models.base import Seq2Seq
 
 SHARES = (0.1, 0.2, 0.5)  # of the source words, at least one
+MAX_SENTENCES = 24  # whose maps are tested by erasing words: about a hundred variants of each
+SELECTED_MAP, RANDOM, OCCLUSION = "selected map", "random", "occlusion"
+MARGIN = 0.02  # of comprehensiveness − sufficiency: a smaller difference does not decide which map is shown
 
 
 class ErasureScores(NamedTuple):
@@ -29,6 +35,47 @@ class ErasureScores(NamedTuple):
 
     def to_dict(self) -> dict[str, float | int]:
         return {name: round(value, 4) if isinstance(value, float) else value for name, value in self._asdict().items()}
+
+
+def compare_maps(
+    translator: Translator, translations: Sequence[Translation], lengths: Container[int], limit: int = MAX_SENTENCES
+) -> dict[str, ErasureScores]:
+    """Score the selected map, a random map, occlusion and, for torch models, other attributions.
+
+    Takes the first `limit` translations in one part whose source has so many words.
+    """
+    fitting = (each for each in translations if len(each.parts) == 1 and len(each.source.split()) in lengths)
+    shown = list(islice(fitting, limit))
+    attentions = translator.attentions(shown)
+    chosen = [each for each, attention in zip(shown, attentions, strict=True) if attention is not None]
+    tokenizers = translator.bundle.tokenizers
+    pairs = [tokenized_pair(translator, each) for each in chosen]
+    occlusions = [np.nan_to_num(each) for each in occlusion_scores(translator.scorer, tokenizers, pairs)]
+    random = np.random.default_rng(0)
+    maps: dict[str, Sequence[Matrix]] = {
+        SELECTED_MAP: [attention.word_weights() for attention in attentions if attention is not None],
+        RANDOM: [random.random(each.shape) for each in occlusions],
+        OCCLUSION: occlusions,
+    }
+    if translator.supports_interventions:
+        from softgaze.explain.attribution import METHODS, attribute
+
+        for method in METHODS:
+            if method not in maps:
+                maps[method] = [attribute(translator, each, method).source for each in chosen]
+    scores = erasure_scores(translator.scorer, tokenizers, pairs, list(zip(*maps.values(), strict=True)))
+    return {name: each for name, each in zip(maps, scores, strict=False) if each.words}
+
+
+def most_faithful(scores: Mapping[str, Mapping[str, Any]]) -> str | None:
+    """Return the attribution that is more faithful than the selected map by over `MARGIN`; None if there is none.
+
+    `scores` are those of `compare_maps` as stored in a bundle. Occlusion is what the others are compared with.
+    """
+    values = {name: each["comprehensiveness"] - each["sufficiency"] for name, each in scores.items()}
+    others = {name: value for name, value in values.items() if name not in (SELECTED_MAP, RANDOM, OCCLUSION)}
+    best = max(others, key=others.__getitem__, default=None)
+    return best if best is not None and others[best] > values.get(SELECTED_MAP, 0.0) + MARGIN else None
 
 
 def erasure_scores(

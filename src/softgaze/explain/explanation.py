@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+from softgaze.bundle import FAITHFULNESS
 from softgaze.errors import UsageError
 from softgaze.explain.attention_map import Attention, default_attention
 from softgaze.explain.beam_tree import STATUSES, BeamHypothesis, BeamTrace, SearchLog
@@ -103,6 +104,14 @@ class Explanation:
         from softgaze.explain.attribution import attribute
 
         return attribute(self.translator, self.translation, method)
+
+    @property
+    def most_faithful_measure(self) -> str | None:
+        """The attribution that training measured as clearly more faithful than attention; None if there is none."""
+        from softgaze.explain.erasure import most_faithful
+
+        scores = self.translator.bundle.facts.get(FAITHFULNESS, {})
+        return most_faithful(scores) if self.translator.supports_interventions else None
 
     def why(self, word: str | int, instead_of: str) -> "Contrast":
         """Explain a word against another one in its position; needs torch."""

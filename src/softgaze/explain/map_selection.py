@@ -2,8 +2,8 @@
 
 Candidates are all layers (and their mean) × heads (and their mean) × row meanings × weights or norms of the
 cross-attention; of the mean of all layers only the mean of heads. With a reverse model, the pair of maps whose
-alignments agree best is selected, else the map that agrees best with occlusion. A head that was trained on alignments
-is preferred to maps that agree little better.
+alignments agree best is selected, else the map that agrees best with occlusion, on sentences and on longer texts. A
+head that was trained on alignments is preferred to maps that agree little better.
 """
 
 from collections.abc import Callable, Iterable, Sequence
@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 MAX_SENTENCES = 48  # enough to select the same map again; occlusion of so many takes seconds
 MAX_OCCLUSIONS, MIN_SENTENCES = 1500, 6  # occluded words in total; at least so many sentences
 SENTENCE_LENGTHS = range(3, 21)  # words: in shorter sentences all maps agree, longer ones are slow
+JOINED, MAX_JOINED = 3, 8  # sentences of a longer text, and the number of such texts
 BY_OCCLUSION = "agreement with occlusion"
 BY_AGREEMENT = "agreement with the reverse model"
 BY_GUIDING = "the alignments this head was guided by; agreement with occlusion"
@@ -67,6 +68,15 @@ class AttentionReader:
             check_max_positions(pair, self.max_positions)
         return tokenized
 
+    def fitting(self, pairs: SentencePairs) -> SentencePairs:
+        """Return the pairs that are not too long for the model."""
+        limit = self.max_positions
+        lengths = [
+            max((len(side) for part in TokenizedPair.of(*pair, self.tokenizers).parts for side in part[:2]), default=0)
+            for pair in pairs
+        ]
+        return [pair for pair, length in zip(pairs, lengths, strict=True) if limit is None or length < limit]
+
     def recordings(self, pairs: SentencePairs) -> list[Recording]:
         return record_attention(self.model, self.tokenizers, self.tokenize(pairs))
 
@@ -88,6 +98,8 @@ def select_by_occlusion(
 ) -> SelectedMap | None:
     """Select the map that agrees best with occlusion; None without cross-attention or without a sentence.
 
+    Sentences alone and texts of several sentences have equal weight.
+
     The head (layer, head) that was `guided` by alignments wins over all others, because it learned to align words.
     """
     sample = sample_pairs(pairs)
@@ -101,14 +113,9 @@ def select_by_occlusion(
     views = [view for view in candidate_views(recordings[0]) if allowed(view)]
     guided_views = [view for view in views if guided_view(view, recordings[0], guided)]
     views, by = (guided_views, BY_GUIDING) if guided_views else (views, BY_OCCLUSION)
-    occlusions = occlusion_scores(reader.model, reader.tokenizers, reader.tokenize(sample))
-    whole_map = not reader.tokenizers.source.is_text
-    rows = [
-        occlusion_agreement(word_maps(recording, views), occlusion, whole_map=whole_map)
-        for recording, occlusion in zip(recordings, occlusions, strict=True)
-    ]
-    reached, reachable = np.sum(rows, axis=0)  # each (C,)
-    scores = reached / np.where(reachable > 0, reachable, 1.0)
+    scores = agreement_scores(reader, sample, recordings, views)
+    if longer := reader.fitting(longer_pairs(sample)) if reader.tokenizers.source.is_text else []:
+        scores = (scores + agreement_scores(reader, longer, reader.recordings(longer), views)) / 2
     best = int(scores.argmax())
     best_head = max(  # of all heads as they would be trained on alignments: the one that was is the best (docs/log.md)
         (scores[index] for index, view in enumerate(views) if guided_view(view, recordings[0], own_head(view))),
@@ -120,6 +127,26 @@ def select_by_occlusion(
             best, by = index, by if by == BY_GUIDING else BY_CONFIRMED
             break
     return SelectedMap(views[best], round(float(scores[best]), 4), by, len(sample))
+
+
+def agreement_scores(
+    reader: AttentionReader, pairs: SentencePairs, recordings: Sequence[Recording], views: Sequence[View]
+) -> Matrix:
+    """Return (C,): the agreement of each view with occlusion over all pairs, from 0 to 1."""
+    occlusions = occlusion_scores(reader.model, reader.tokenizers, reader.tokenize(pairs))
+    whole_map = not reader.tokenizers.source.is_text
+    rows = [
+        occlusion_agreement(word_maps(recording, views), occlusion, whole_map=whole_map)
+        for recording, occlusion in zip(recordings, occlusions, strict=True)
+    ]
+    reached, reachable = np.sum(rows, axis=0)  # each (C,)
+    scores: Matrix = reached / np.where(reachable > 0, reachable, 1.0)
+    return scores
+
+
+def longer_pairs(sample: SentencePairs) -> SentencePairs:
+    """Return texts of several pairs each, so that a map that is right on short sentences only is not selected."""
+    return concatenate(sample, [frozenset()] * len(sample), JOINED, MAX_JOINED)[0]
 
 
 def own_head(view: View) -> tuple[int, int] | None:

@@ -37,7 +37,7 @@ SEED = 0
 
 
 class WordAligner(Protocol):
-    """Any aligner of sentence pairs, such as `StatisticalAligner`."""
+    """Links the words of sentence pairs without attention: `softgaze.alignment.StatisticalAligner`."""
 
     def align(self, pairs: SentencePairs) -> list[Alignment]: ...
 

@@ -41,7 +41,14 @@ from softgaze.training.optimizer import learning_rate, make_optimizer
 from softgaze.training.preprocess import PreprocessedData
 from softgaze.training.run_directory import RunDirectory
 from softgaze.training.signals import StopRequest
-from softgaze.training.validation import AttentionHistory, calibrate_confidence, calibrate_links, metric_value, validate
+from softgaze.training.validation import (
+    AttentionHistory,
+    calibrate_confidence,
+    calibrate_links,
+    compare_measures,
+    metric_value,
+    validate,
+)
 
 MAX_BAD_UPDATES = 5  # non-finite updates in a row before a rollback
 ROLLBACK_LR_SCALE = 0.5
@@ -417,6 +424,7 @@ class Trainer:
             select_attention_map(self.run.path, self.data, self.device, self.guided)
             calibrate_confidence(self.run.path, self.data, self.device)
             calibrate_links(self.run.path, self.data, self.device)
+            compare_measures(self.run.path, self.data, self.device)
             metric, best_step = self.config.validation.metric, self.progress.best_step
             facts = self.facts() | {"best": best, "metric": metric, "best_step": best_step}
             self.run.write_result(facts)
@@ -461,7 +469,8 @@ def select_attention_map(
     A guided head learned to align words, so only its maps are considered.
     """
     bundle = Bundle.open(path)  # the best weights, which may not be the last
-    reader = AttentionReader(bundle.model(str(device)), bundle.tokenizers)
+    model = bundle.model(str(device))
+    reader = AttentionReader(model, bundle.tokenizers, max_positions=model.max_positions)
     selected = select_by_occlusion(reader, data.dev_text, guided=guided and guided[:2])
     if selected is not None:
         add_facts(path, {ATTENTION: selected.to_dict()})

@@ -12,7 +12,7 @@ import torch
 
 from softgaze.alignment import train_aligner
 from softgaze.atomic_io import write_bytes, write_errors
-from softgaze.bundle import Tokenizers, add_facts
+from softgaze.bundle import FAITHFULNESS, Tokenizers, add_facts
 from softgaze.config import ValidationSettings
 from softgaze.data.batching import Batch, batch_by_length
 from softgaze.data.shards import Shards
@@ -20,7 +20,8 @@ from softgaze.data.tokenizer import Frame
 from softgaze.engines.torch_engine import TorchDecoder
 from softgaze.explain.attention_map import Attention
 from softgaze.explain.confidence import calibrate
-from softgaze.explain.map_selection import SentencePairs, sample_pairs
+from softgaze.explain.erasure import compare_maps
+from softgaze.explain.map_selection import SentencePairs, longer_pairs, sample_pairs
 from softgaze.explain.recording import PartAttention, View
 from softgaze.explain.reliability import calibrate_reliability
 from softgaze.explain.scoring import TokenizedPair, record_attention
@@ -39,6 +40,7 @@ Samples = tuple[tuple[str, str, str], ...]  # source, reference, translation
 BATCH_TOKENS = 4096  # small enough to fit wherever training fits
 ALIGNER_PAIRS = 10_000  # pairs that an aligner learns from, if training has none: seconds
 CONFIDENCE_PAIRS = 250  # held-out pairs: some thousand words for seven weights, in seconds
+ERASURE_PAIRS, ERASURE_TEXTS, MAX_ERASURE_WORDS = 8, 3, 60  # held-out pairs, longer texts, words of a text
 HISTORY_WORDS = range(8, 15)  # source words of a sentence that fits a screen
 
 
@@ -84,6 +86,23 @@ def calibrate_links(path: Path, data: PreprocessedData, device: torch.device) ->
     fitted = calibrate_reliability(translator, aligner, data.dev_text)
     if fitted is not None:
         add_facts(path, fitted.to_facts())
+
+
+def compare_measures(path: Path, data: PreprocessedData, device: torch.device) -> None:
+    """Test the selected map and other measures by erasing words; store the scores in the bundle at `path`.
+
+    Held-out pairs and longer texts of several pairs are used, so that `explain` shows the most faithful measure.
+    """
+    translator = load(path, str(device), engine="torch")
+    if translator.selected_map is None or not data.tokenizers.source.is_text:
+        return
+    sample = sample_pairs(data.dev_text)
+    longer = translator.aligner().forward.fitting(longer_pairs(sample))
+    pairs = [*sample[:ERASURE_PAIRS], *longer[:ERASURE_TEXTS]]
+    translations = [translator.score(*pair) for pair in pairs]
+    scores = compare_maps(translator, translations, range(2, MAX_ERASURE_WORDS + 1))
+    if scores:
+        add_facts(path, {FAITHFULNESS: {name: each.to_dict() for name, each in scores.items()}})
 
 
 @contextmanager
