@@ -463,6 +463,31 @@ def test_page_is_small_and_loads_nothing():
     assert not re.search(r"https?://(?!www\.w3\.org/2000/svg)|@import|url\(|innerHTML|outerHTML|eval\(", text)
 
 
+def heat(page):
+    return page.evaluate("Array.from(state.map.values)")
+
+
+@pytest.mark.parametrize("opens_with", ["attention", "occlusion"])
+def test_a_switch_shows_what_it_attended_to_or_what_mattered(open_page, opens_with):
+    """Occlusion is a map of words: its positive effects as shares of each row, without BOS and EOS."""
+    effects = np.array([[0.0, 3.0, -1.0, np.nan, 1.0], [0.0, 0.0, 0.0, 1.0, 4.0], [-1.0, 0.0, 0.0, 0.0, 0.0]])
+    page = open_page(attention_page(example(), occlusion=effects, opens_with=opens_with))
+    shares = np.zeros((4, 6))
+    shares[0, [1, 4]], shares[1, [3, 4]] = (0.75, 0.25), (0.2, 0.8)
+    names = {"attention": "What it attended to", "occlusion": "What mattered"}
+    for shown in (opens_with, "occlusion", "attention"):
+        if shown != opens_with or page.locator("button", has_text=names[shown]).get_attribute("aria-pressed") != "true":
+            page.click(f"button:has-text('{names[shown]}')")
+        assert heat(page) == pytest.approx((shares if shown == "occlusion" else np.array(WEIGHTS)).ravel(), abs=1e-4)
+        assert page.inner_text("#description").startswith("occlusion") == (shown == "occlusion")
+        assert page.locator("button", has_text=names[shown]).get_attribute("aria-pressed") == "true"
+        assert page.is_disabled("#save-json") == (shown == "occlusion")
+
+
+def test_without_occlusion_there_is_no_switch(open_page):
+    assert not open_page(attention_page(example())).locator("button", has_text="What mattered").count()
+
+
 def test_occlusion_of_another_sentence_is_rejected():
     with pytest.raises(ValueError, match="occlusion of shape"):
         attention_page(example(), occlusion=np.zeros((2, 2)))

@@ -107,11 +107,13 @@ def attention_page(
     occlusion: Matrix | None = None,
     counterfactuals: Iterable[Counterfactual] = (),
     title: str | None = None,
+    opens_with: str = "attention",
 ) -> str:
     """Return the page of one sentence.
 
     `gold` links are outlined, heads are sorted by their agreement with `occlusion` (target words, source words), and
-    the what-if tab shows the `counterfactuals`.
+    the what-if tab shows the `counterfactuals`. With `occlusion`, a switch shows it as a map; the page `opens_with`
+    "attention" or "occlusion".
     """
     recording, packed = attention.recording, None
     if occlusion is not None:
@@ -129,6 +131,7 @@ def attention_page(
         "cores": {"source": recording.source.core_of, "target": recording.target.core_of},
         "gold": {"links": sorted(gold.links), "possible": sorted(gold.possible)} if gold else None,
         "occlusion": packed,
+        "opensWith": opens_with,
         "counterfactuals": [_counterfactual_record(answer) for answer in counterfactuals],
     }
     texts = " → ".join(" ".join(text.words) for text in (recording.source, recording.target))

@@ -9,7 +9,7 @@ const data = JSON.parse(find("softgaze-page").textContent);
 const recording = readRecording(record.recording, data.cores);
 const occlusion = data.occlusion && { ...data.occlusion, values: new Float32Array(decodeBytes(data.occlusion.values)) };
 
-const state = { view: record.view, map: null, showsGold: Boolean(data.gold), hovered: null, focused: null, pinned: null, isReplay: false, timer: null };
+const state = { view: record.view, showsOcclusion: Boolean(occlusion && data.opensWith === "occlusion"), map: null, showsGold: Boolean(data.gold), hovered: null, focused: null, pinned: null, isReplay: false, timer: null };
 
 // --- highlight -----------------------------------------------------------------------------------------------------
 
@@ -114,7 +114,7 @@ function computeNumbers() {
     numbers.reliability = { value, rows: map.rows.map((label) => links[label.word] ?? null), title: "Reliability", unit: "of the links are right",
       meaning: "Calibrated on held-out text. Point at a word for the probability that its link is right." };
   }
-  if (occlusion && view.kind === "cross") {
+  if (occlusion && view.kind === "cross" && !state.showsOcclusion) {
     numbers.faithfulness = { value: faithfulnessOf(wordWeights(recording, view), occlusion), title: "Faithfulness", unit: "",
       meaning: "Rank correlation of attention with occlusion, the effect of leaving words out: 1 is full agreement, 0 is none." };
   }
@@ -132,7 +132,7 @@ function showNumbers(active) {
   find("numbers").replaceChildren(...cards);
 }
 
-const isShownSelected = () => Boolean(data.selected && isSameView(data.selected.view, { ...state.view, unit: data.selected.view.unit }));
+const isShownSelected = () => Boolean(data.selected && !state.showsOcclusion && isSameView(data.selected.view, { ...state.view, unit: data.selected.view.unit }));
 
 /* How far the shown map can be relied on; a low value is a warning. */
 function showReliability() {
@@ -167,6 +167,7 @@ function setView(changes) {
   if (changes.measure === "rollout") Object.assign(view, { layer: null, head: null });
   if (view.measure === "rollout" && (view.layer !== null || view.head !== null)) view.measure = "weights";
   state.view = view;
+  state.showsOcclusion = false;
   Object.assign(state, { hovered: null, focused: null, pinned: null, isReplay: false });
   showView();
 }
@@ -186,10 +187,11 @@ const SIDE_NAMES = {
 };
 
 function showView() {
-  state.map = mapOf(recording, state.view);
+  state.map = state.showsOcclusion ? occlusionMap(recording, occlusion) : mapOf(recording, state.view);
   state.numbers = computeNumbers();
-  const gold = goldCells(state.map), description = describeMap(recording, state.view, data.names, data.selected);
-  ribbons.show(state.map, gold, SIDE_NAMES[state.view.kind]);
+  const gold = goldCells(state.map);
+  const description = state.showsOcclusion ? OCCLUSION_DESCRIPTION : describeMap(recording, state.view, data.names, data.selected);
+  ribbons.show(state.map, gold, SIDE_NAMES[state.map.view.kind]);
   heatmap.show(state.map, gold);
   find("heat").setAttribute("aria-label", `Heat map of the ${description}. The table below has the same numbers.`);
   find("description").textContent = description;
@@ -202,10 +204,24 @@ function showView() {
 
 // --- controls ------------------------------------------------------------------------------------------------------
 
+const OCCLUSION_DESCRIPTION = "occlusion: each row is how much less likely the output word becomes without each source word, as shares";
+const MAP_NAMES = { attention: "What it attended to", occlusion: "What mattered" };
+
+/* The two questions a map answers; the second needs occlusion. */
+function questionGroup() {
+  if (!occlusion) return null;
+  const buttons = Object.entries(MAP_NAMES).map(([name, text]) => {
+    const element = make("button", { type: "button", "data-option": name }, text);
+    element.addEventListener("click", () => { clearActive(); state.showsOcclusion = name === "occlusion"; showView(); });
+    return element;
+  });
+  return make("div", { class: "options", role: "group", "aria-label": "Question", "data-field": "question" }, ...buttons);
+}
+
 const GROUPS = { kind: "Attention", measure: "Measure", rows: "Rows", unit: "Unit" };
 
 function makeControls() {
-  const groups = [optionGroup("kind", kindsOf(recording)), viewSelect("layer", "Layer"), viewSelect("head", "Head"),
+  const groups = [questionGroup(), optionGroup("kind", kindsOf(recording)), viewSelect("layer", "Layer"), viewSelect("head", "Head"),
     ...["measure", "rows", "unit"].map((field) => optionGroup(field, Object.keys(data.names[field])))];
   if (data.gold) groups.push(button("gold", "Gold alignment", () => { state.showsGold = !state.showsGold; showView(); }));
   if (data.selected) groups.push(button("selected", "Selected map", () => setView({ ...data.selected.view, unit: state.view.unit })));
@@ -231,7 +247,8 @@ function optionGroup(field, options) {
 const viewSelect = (field, title) => indexSelect(field, title, 1, null, (index) => setView({ [field]: index }));
 
 function showControls() {
-  const { view } = state, shown = { ...view, rows: view.kind === "encoder" ? "reading" : view.rows };
+  const { view } = state, question = state.showsOcclusion ? "occlusion" : "attention";
+  const shown = { ...view, question, rows: view.kind === "encoder" ? "reading" : view.rows };
   for (const group of document.querySelectorAll("#controls [role=group]")) {
     for (const element of group.querySelectorAll("button")) element.setAttribute("aria-pressed", String(shown[group.dataset.field] === element.dataset.option));
   }
@@ -245,7 +262,8 @@ function showControls() {
   const rows = document.querySelector("#controls [data-field=rows]");
   for (const element of rows.querySelectorAll("button")) element.disabled = view.kind === "encoder" || (element.dataset.option === "reading" && !hasReadingRows(recording));
   if (data.gold) find("gold").disabled = view.kind !== "cross"; // gold links are between source and output
-  find("save-pharaoh").disabled = view.kind !== "cross"; // as are all links
+  find("save-pharaoh").disabled = view.kind !== "cross" || state.showsOcclusion; // as are all links
+  find("save-json").disabled = state.showsOcclusion; // the file has attention
   find("gold")?.setAttribute("aria-pressed", String(state.showsGold));
   find("selected")?.setAttribute("aria-pressed", String(isShownSelected()));
 }
@@ -440,7 +458,7 @@ function showAnswerMap(attention) {
 function makeDownloads() {
   const description = () => find("description").textContent;
   const json = () => JSON.stringify(toRecord(record, state.map, description()));
-  const svg = () => drawSvg(ribbons, state.map, goldCells(state.map), description(), json());
+  const svg = () => drawSvg(ribbons, state.map, goldCells(state.map), description(), state.showsOcclusion ? "" : json()); // a file of attention is read again as attention
   const files = {
     SVG: () => save("attention.svg", svg(), "image/svg+xml"),
     PNG: async () => save("attention.png", await rasterize(svg())),

@@ -234,6 +234,17 @@ function mapOf(recording, view, weights = tokenMap(recording, view)) {
   return map;
 }
 
+/* Occlusion as a map of words: the positive effects of each output word as shares; BOS and EOS have none. */
+function occlusionMap(recording, occlusion) {
+  const view = { kind: "cross", layer: null, head: null, rows: "predicting", measure: "occlusion", unit: "words" };
+  const rows = wordLabels(recording.target), columns = wordLabels(recording.source), map = zeros(rows.length, columns.length);
+  const effectOf = (row, column) => (isWord(row) && isWord(column) ? at(occlusion, row.word, column.word) : 0);
+  rows.forEach((row, i) => columns.forEach((column, j) => { map.values[i * map.width + j] = Math.max(effectOf(row, column) || 0, 0); }));
+  const shown = { ...normalizeRows(map), rows, columns, view };
+  shown.coreMap = shown;
+  return shown;
+}
+
 /* (target words, source words), for any unit. */
 function wordWeights(recording, view, weights = tokenMap(recording, view)) {
   const rows = toRowLabels(coreLabels(queryText(recording, view)), view);
