@@ -208,20 +208,20 @@ const OCCLUSION_DESCRIPTION = "occlusion: each row is how much less likely the o
 const MAP_NAMES = { attention: "What it attended to", occlusion: "What mattered" };
 
 /* The two questions a map answers; the second needs occlusion. */
-function questionGroup() {
+function mapSwitch() {
   if (!occlusion) return null;
   const buttons = Object.entries(MAP_NAMES).map(([name, text]) => {
     const element = make("button", { type: "button", "data-option": name }, text);
     element.addEventListener("click", () => { clearActive(); state.showsOcclusion = name === "occlusion"; showView(); });
     return element;
   });
-  return make("div", { class: "options", role: "group", "aria-label": "Question", "data-field": "question" }, ...buttons);
+  return make("div", { class: "options", role: "group", "aria-label": "Map", "data-field": "map" }, ...buttons);
 }
 
 const GROUPS = { kind: "Attention", measure: "Measure", rows: "Rows", unit: "Unit" };
 
 function makeControls() {
-  const groups = [questionGroup(), optionGroup("kind", kindsOf(recording)), viewSelect("layer", "Layer"), viewSelect("head", "Head"),
+  const groups = [mapSwitch(), optionGroup("kind", kindsOf(recording)), viewSelect("layer", "Layer"), viewSelect("head", "Head"),
     ...["measure", "rows", "unit"].map((field) => optionGroup(field, Object.keys(data.names[field])))];
   if (data.gold) groups.push(button("gold", "Gold alignment", () => { state.showsGold = !state.showsGold; showView(); }));
   if (data.selected) groups.push(button("selected", "Selected map", () => setView({ ...data.selected.view, unit: state.view.unit })));
@@ -247,8 +247,8 @@ function optionGroup(field, options) {
 const viewSelect = (field, title) => indexSelect(field, title, 1, null, (index) => setView({ [field]: index }));
 
 function showControls() {
-  const { view } = state, question = state.showsOcclusion ? "occlusion" : "attention";
-  const shown = { ...view, question, rows: view.kind === "encoder" ? "reading" : view.rows };
+  const { view } = state, map = state.showsOcclusion ? "occlusion" : "attention";
+  const shown = { ...view, map, rows: view.kind === "encoder" ? "reading" : view.rows };
   for (const group of document.querySelectorAll("#controls [role=group]")) {
     for (const element of group.querySelectorAll("button")) element.setAttribute("aria-pressed", String(shown[group.dataset.field] === element.dataset.option));
   }
