@@ -1,10 +1,12 @@
 """The comparison of aligners: every aligner gets the same text and is scored on the same words."""
 
 import random
+from pathlib import Path
 
 import pytest
 
-from benchmarks.aligners import ALIGNERS, rows, word_links
+from benchmarks import aligners
+from benchmarks.aligners import ALIGNERS, hand_aligned, rows, word_links
 from softgaze.alignment.words import split_words
 from softgaze.explain.alignment import Alignment
 
@@ -34,3 +36,11 @@ def test_links_of_parts_become_links_of_words():
     assert source.parts == ("l'", "homme", "dort", ".")
     links = word_links(frozenset({(0, 0), (1, 1), (2, 2), (3, 3)}), source, target)
     assert links == {(0, 0), (0, 1), (1, 2)}, "the full stop is attached to dort"
+
+
+def test_hand_alignments_name_their_lines():
+    pairs = [(f"s{line}", f"t{line}") for line in range(1, 2000)]
+    chosen, gold = hand_aligned(Path(aligners.__file__).with_name("hand-alignments.tsv"), "multi30k-val-en-de", pairs)
+    assert len(chosen) == len(gold) == 24
+    assert chosen[0] == ("s38", "t38")
+    assert (0, 0) in gold[0].links

@@ -16,6 +16,7 @@ import pytest
 from bundles import make_bundle, tiny_bundle
 from commands import check_error, run
 from maps import random_attention
+from softgaze.bundle import FAITHFULNESS, add_facts
 from softgaze.explain import Attention, aer, explanation
 from softgaze.explain.render.terminal import summarize
 from softgaze.explain.serialization import HISTORY_FILE, Snapshot
@@ -121,6 +122,19 @@ def test_an_attribution_is_a_map(directory, translation, method):
     assert record["shows"] == expected.description
     assert np.allclose(record["weights"], expected.weights, atol=1e-3)
     assert len(record["support"]) == len(expected.target)
+
+
+def test_the_measure_that_was_clearly_more_faithful_is_shown_unless_another_is_requested(directory):
+    model = make_bundle(directory / "measured")
+    scores = {"selected map": (0.4, 0.3), "contribution": (0.6, 0.1), "occlusion": (0.9, 0.0)}
+    stored = {name: {"comprehensiveness": a, "sufficiency": b, "words": 9} for name, (a, b) in scores.items()}
+    add_facts(model, {FAITHFULNESS: stored})
+    assert "L1 contribution" in json.loads(explain_ok(directory, TEXT, "--json", model=model))["shows"]
+    shown = json.loads(explain_ok(directory, TEXT, "--json", "--measure", "weights", model=model))["shows"]
+    assert "L1 contribution" not in shown
+    explain_ok(directory, TEXT, "-o", "measured.html", "--no-what-if", model=model)
+    page = (directory / "measured.html").read_text(encoding="utf-8")
+    assert '"opensWith":"occlusion"' in page
 
 
 def test_the_map_is_compared_with_the_gold_alignment(directory, translation):

@@ -216,13 +216,12 @@ def write_map(
         write_text(path, attention.to_html())
     else:
         results = translation.explanation.counterfactuals(attention) if what_if else ()
-        is_low = attention.reliability is not None and attention.reliability.is_low
         page = attention_page(
             attention,
             gold=gold,
             occlusion=translation.occlusion,
             counterfactuals=results,
-            opens_with="occlusion" if is_low or translation.explanation.most_faithful_measure else "attention",
+            opens_with=translation.explanation.opens_with(attention),
         )
         write_text(path, page)
 

@@ -113,6 +113,13 @@ class Explanation:
         scores = self.translator.bundle.facts.get(FAITHFULNESS, {})
         return most_faithful(scores) if self.translator.supports_interventions else None
 
+    def opens_with(self, attention: Attention) -> str:
+        """Return the map that a page shows first: occlusion if the selected attention map cannot be relied on."""
+        if attention.selected_map is not None and not attention.is_selected:
+            return "attention"  # the reader chose another map
+        is_low = attention.reliability is not None and attention.reliability.is_low
+        return "occlusion" if is_low or self.most_faithful_measure else "attention"
+
     def why(self, word: str | int, instead_of: str) -> "Contrast":
         """Explain a word against another one in its position; needs torch."""
         from softgaze.explain.attribution import contrast

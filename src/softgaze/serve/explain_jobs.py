@@ -200,7 +200,10 @@ class ExplainPageJob:
         if best.attention is None or not best.parts:
             return [None]
         what_ifs = best.explanation.counterfactuals(best.attention) if self.what_if else ()
-        return [attention_page(best.attention, occlusion=best.occlusion, counterfactuals=what_ifs)]
+        opens_with = best.explanation.opens_with(best.attention)
+        return [
+            attention_page(best.attention, occlusion=best.occlusion, counterfactuals=what_ifs, opens_with=opens_with)
+        ]
 
 
 @dataclass(frozen=True)
