@@ -10,6 +10,7 @@ to learn from. "Unseen": they are not. Gold is only compared with. Prints a tabl
 """
 
 import argparse
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -112,9 +113,8 @@ def main() -> None:
     parser.add_argument("--max-words", type=int, help="learn from source sentences of at most so many words")
     parser.add_argument("--aligners", nargs="+", choices=ALIGNERS, default=list(ALIGNERS))
     given = parser.parse_args()
-    train, test = (list(read_pairs(*paths)) for paths in (given.train, given.test))
-    if given.max_words:
-        train = [pair for pair in train if len(pair.source.split()) <= given.max_words]
+    train = [pair for pair in read_pairs(*given.train) if len(pair.source.split()) <= (given.max_words or math.inf)]
+    test: TextPairs = list(read_pairs(*given.test))
     if given.hand:
         test, gold = hand_aligned(Path(given.hand[0]), given.hand[1], test)
     else:
