@@ -13,7 +13,7 @@ from bundles import make_bundle
 from checks import same
 from corpora import small
 from runs import EventLog, complete, preprocessed, script_scores, spoil_weights, trainer
-from softgaze.bundle import ATTENTION, Bundle
+from softgaze.bundle import ATTENTION, FAITHFULNESS, Bundle
 from softgaze.data.batching import Batch
 from softgaze.data.corpus import Pair
 from softgaze.errors import DivergedError
@@ -383,6 +383,9 @@ class HeldOut:
 def test_a_finished_run_has_a_selected_map(tmp_path):
     complete(trainer(tmp_path / "run"))
     selected = SelectedMap.from_dict(Bundle.open(tmp_path / "run").facts[ATTENTION])
+    measured = Bundle.open(tmp_path / "run").facts[FAITHFULNESS]
+    assert {"selected map", "random", "occlusion", "gradient", "contribution"} == set(measured)
+    assert measured["occlusion"]["words"] > 0
     assert selected.by == BY_OCCLUSION
     assert 0 <= selected.score <= 1
     assert 1 <= selected.sentences <= MAX_SENTENCES
