@@ -110,9 +110,11 @@ def best_candidates(
     """Return twice the beam size, so that a full beam remains even if every live hypothesis also ends."""
     width, length = state.tokens.shape[1:]
     constraints.apply(log_probs, state.tokens.reshape(state.rows.size, length), state.prefixes.repeat(width, 0))
-    groups = [state.totals] if terms is None else terms.split_groups(state)
-    best = [log_probs.topk(group, 2 * beam_size) for group in groups]
-    totals, indices = (np.concatenate(parts, 1) for parts in zip(*best, strict=True))
+    if terms is None:
+        totals, indices = log_probs.topk(state.totals, 2 * beam_size)
+    else:
+        best = [log_probs.topk(group, 2 * beam_size) for group in terms.split_groups(state)]
+        totals, indices = (np.concatenate(parts, 1) for parts in zip(*best, strict=True))
     if np.isnan(totals).any():
         raise ValueError("the model's logits are NaN: its parameters are damaged, or it overflowed")
     origin, token = np.divmod(indices, log_probs.vocabulary)
