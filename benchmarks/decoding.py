@@ -27,7 +27,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 from benchmarks.environments import UnavailableError
 from benchmarks.peers.decode_job import Orders
-from benchmarks.report import Spread, command, made, memory
+from benchmarks.report import METER, Spread, command, made, memory
 from benchmarks.training import (
     CASES,
     HERE,
@@ -66,7 +66,7 @@ class Contender(NamedTuple):
 BOTH = ("transformer", "rnn-luong")
 CONTENDERS = {
     "torch": Contender("softgaze, torch", "decode_softgaze", "softgaze", BOTH, "torch"),
-    "default": Contender("softgaze, as loaded by default", "decode_softgaze", "softgaze", BOTH, "default"),
+    "default": Contender("softgaze by default, text to text", "decode_softgaze", "softgaze", BOTH, "default"),
     "float32": Contender("softgaze, CTranslate2 float32", "decode_softgaze", "softgaze", BOTH[:1], "float32"),
     "int8": Contender("softgaze, CTranslate2 int8", "decode_softgaze", "softgaze", BOTH[:1], "int8"),
     "onnx": Contender("softgaze, ONNX Runtime", "decode_softgaze", "softgaze", BOTH[1:], "onnx"),
@@ -369,7 +369,7 @@ def document(runs: Sequence[Run], given: argparse.Namespace) -> str:
         f"Text: {text}, sorted by length. With random weights {given.length} tokens are written for each sentence.",
         f" Peers and the direct CTranslate2 read so many sentences at once as was fastest of "
         f"{', '.join(map(str, given.batches))}; ours choose.",
-        f"Last command: `{command('decoding')}`",
+        f"Last command: `{command('decoding')}`; meanwhile other processes used {METER.busy_cores():.1f} of the cores.",
     ]
     return "\n\n".join([*parts, "## How, where and when", "\n".join(f"- {line}" for line in surroundings)]) + "\n"
 
