@@ -5,7 +5,14 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bundles import lines, tokenizer
-from softgaze.data.tokenizer import MAX_VOCABULARY, Tokenizer, normalise, suggested_size, train_tokenizer
+from softgaze.data.tokenizer import (
+    MAX_VOCABULARY,
+    PARALLEL_TEXTS,
+    Tokenizer,
+    normalise,
+    suggested_size,
+    train_tokenizer,
+)
 from softgaze.errors import DataError
 from softgaze.special_tokens import BOS, EOS, PAD, UNK
 
@@ -55,6 +62,11 @@ def test_texts_are_encoded_one_by_one():
     texts = [*lines("en", 5), "", *lines("ko", 5)]
     assert tokenizer().encode(texts) == [tokenizer().encode([text])[0] for text in texts]
     assert tokenizer().encode([]) == []
+
+
+def test_many_texts_are_encoded_as_one_is():
+    texts = lines("en", PARALLEL_TEXTS)
+    assert tokenizer().encode(texts) == [tokenizer().encode([text])[0] for text in texts]
 
 
 def test_pieces_spell_the_text():

@@ -27,6 +27,7 @@ MAX_VOCABULARY = 32_000
 WHOLE_WORDS = 4_000  # frequent words that may all become pieces
 NUM_BYTES = 256
 NUM_THREADS = 4  # not the number of cores: the same text gives the same vocabulary on every machine
+PARALLEL_TEXTS = 256  # fewer are encoded before threads have started
 
 
 def normalise(text: str) -> str:
@@ -78,7 +79,7 @@ class Tokenizer(Processor):
         return self._encode(normalised)
 
     def _encode(self, normalised: list[str]) -> list[list[int]]:
-        ids: list[list[int]] = self.sentencepiece.encode(normalised)
+        ids: list[list[int]] = encode_texts(self.sentencepiece, normalised)
         return ids
 
     def try_encode(self, sources: Sequence[str], on_error: OnError) -> list[list[int]]:
@@ -127,6 +128,13 @@ class Tokenizer(Processor):
     def inside_word(self) -> list[bool]:
         """Whether each piece continues the word before it."""
         return [piece[:1].isalnum() or piece.startswith("<0x") for piece in self.vocabulary]
+
+
+def encode_texts(sentencepiece: Any, texts: list[str], out_type: type = int) -> list[list[Any]]:
+    """Return the ids or pieces of each text; few texts one by one, because a batch starts threads of its own."""
+    if len(texts) >= PARALLEL_TEXTS:
+        return list(sentencepiece.encode(texts, out_type=out_type))
+    return [sentencepiece.encode(text, out_type=out_type) for text in texts]
 
 
 # --- tokenizers of imported models ------------------------------------------------------------------------------
@@ -202,7 +210,7 @@ class ImportedTokenizer(Tokenizer):
     def _encode(self, normalised: list[str]) -> list[list[int]]:
         ids = self.text_ids
         return [
-            [ids.get(piece, UNK) for piece in pieces] for pieces in self.sentencepiece.encode(normalised, out_type=str)
+            [ids.get(piece, UNK) for piece in pieces] for pieces in encode_texts(self.sentencepiece, normalised, str)
         ]
 
     def decode(self, ids: Sequence[int]) -> str:
