@@ -279,7 +279,7 @@ def main() -> None:
         for _ in range(given.rounds):
             for name, server in servers.items():
                 rounds[name].append(loaded(server, given.seconds))
-        print(circumstances("load"), "", table(rounds), sep="\n")
+        print(table(rounds))
         if given.minutes:
             loaded(together, 60 * given.minutes / 4)  # the allocator meets batches of every size
             before = together.memory
@@ -287,6 +287,7 @@ def main() -> None:
             grown = f"{before:,.0f} MB → {together.memory:,.0f} MB ({together.memory / before - 1:+.1%})"
             print(f"\n{given.minutes:g} minutes: memory {grown}", "", row("together", [result]), sep="\n")
             print(dict(result.statuses))
+    print(f"\n{circumstances('load')}")
 
 
 if __name__ == "__main__":

@@ -15,8 +15,9 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.environments import PEERS
-from softgaze.evaluation.benchmark import cpu_name
+from softgaze.evaluation.benchmark import LoadMeter, cpu_name
 
+METER = LoadMeter()  # from the start of a benchmark
 OWN = "softgaze"
 Run = dict[str, Any]
 
@@ -188,9 +189,11 @@ def made() -> str:
 
 
 def circumstances(module: str) -> str:
-    """Return command, machine, versions, date and commit."""
+    """Return command, machine, versions, date, commit, and the load by other processes."""
     versions = f"Python {platform.python_version()}, torch {version('torch')}"
-    return f"`{command(module)}` on {cpu_name()}, {os.cpu_count()} cores, {memory()}; {versions}; {made()}."
+    machine = f"{cpu_name()}, {os.cpu_count()} cores, {memory()}"
+    busy = f"Other processes used {METER.busy_cores():.1f} of the cores meanwhile."
+    return f"`{command(module)}` on {machine}; {versions}; {made()}. {busy}"
 
 
 def command(module: str = "training") -> str:

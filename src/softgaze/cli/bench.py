@@ -47,7 +47,7 @@ def bench(
     precision. Each setting runs in its own process; numbers are medians of
     three rounds without loading. Recommends the fastest setting.
     """
-    from softgaze.evaluation.benchmark import benchmark_settings, run_benchmark, thread_counts
+    from softgaze.evaluation.benchmark import LoadMeter, benchmark_settings, run_benchmark, thread_counts
 
     languages = opt.LanguagePair(source_lang, target_lang)
     bundle = opt.open_bundle(model, languages)
@@ -60,11 +60,13 @@ def bench(
             for candidate in models
             for setting in benchmark_settings(candidate.engine, candidate.precision, thread_counts())
         ]
-        results = []
+        results, meter = [], LoadMeter()
         with progress(len(jobs), "settings") as advance:
             for candidate, setting in jobs:
                 results.append(run_benchmark(candidate.path, setting, texts, languages))
                 advance(1)
+        if busy := meter.warning():
+            warn(busy)
     if as_json:
         print_json({"model": str(model), "settings": [result.to_dict() for result in results]})
         return

@@ -122,6 +122,43 @@ def _measure(
     return {name: median(speed[name] for speed in speeds[1:]) for name in names}
 
 
+# --- other processes ------------------------------------------------------------------------------------------
+
+MAX_BUSY_CORES = 0.2  # that other processes may use during a measurement
+BUSY_FIELDS = (0, 1, 2, 5, 6, 7)  # of a line of /proc/stat: user, nice, system, irq, softirq, steal
+
+
+class LoadMeter:
+    """The processor time that other processes use from now on: it makes wall times too long."""
+
+    def __init__(self) -> None:
+        self.start, self.before = perf_counter(), other_seconds()
+
+    def busy_cores(self) -> float:
+        """Return how many cores other processes used on average; 0 if the system does not report it."""
+        after, elapsed = other_seconds(), perf_counter() - self.start
+        return 0.0 if after is None or self.before is None or not elapsed else max(0, after - self.before) / elapsed
+
+    def warning(self) -> str:
+        """Return one sentence if the machine was busy, else nothing."""
+        busy = self.busy_cores()
+        if busy <= MAX_BUSY_CORES:
+            return ""
+        return (
+            f"other processes used {busy:.1f} of {os.cpu_count()} cores meanwhile: times are too long; "
+            "repeat on an idle machine"
+        )
+
+
+def other_seconds() -> float | None:
+    """Return the processor seconds since the start of the system, without this process and its finished children."""
+    try:
+        fields = Path("/proc/stat").read_text().split("\n", 1)[0].split()[1:]
+    except OSError:
+        return None
+    return sum(int(fields[index]) for index in BUSY_FIELDS) / os.sysconf("SC_CLK_TCK") - sum(os.times()[:4])
+
+
 # --- the machine -----------------------------------------------------------------------------------------------
 
 
