@@ -17,7 +17,7 @@ from bundles import SMALL, lines, make_bundle
 from engines.exported import OPTIONS, changed, exported, lively_bundle, trained_bundle
 from engines.suite import LONG, TEXTS, told
 from softgaze.bundle import Bundle
-from softgaze.engines import choose_engine
+from softgaze.engines import choose_engine, conversion
 from softgaze.engines.conversion import DIRECTORY, LEFTOVER_SECONDS, REJECTED
 from softgaze.engines.selection import FASTEST, AutoEngine
 from softgaze.errors import UsageError
@@ -184,6 +184,14 @@ def test_a_conversion_for_another_model_is_not_used(model, tmp_path):
     shutil.rmtree(ours)
     shutil.copytree(theirs, ours)
     check_same(model)
+
+
+def test_a_conversion_that_takes_long_is_announced_once(model, caplog, monkeypatch):
+    monkeypatch.setattr(conversion, "QUIET_SECONDS", 0)
+    with caplog.at_level(logging.INFO, "softgaze.engines"):
+        load(model, "cpu")
+        load(model, "cpu")
+    assert [str(model) in record.message for record in caplog.records] == [True]
 
 
 def test_a_model_that_cannot_be_written_is_kept_in_the_users_cache(model, cache, caplog):

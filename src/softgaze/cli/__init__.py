@@ -3,6 +3,7 @@
 An error is one line on stderr, `softgaze: error: …`, with the exit code of its class; `--debug` shows the traceback.
 """
 
+import logging
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -86,6 +87,9 @@ def root(
 def main() -> None:
     """Run the command line and exit with its code."""
     tune_cpu()  # process-wide: done by programs, never by library calls
+    if sys.stderr.isatty():  # progress; without a terminal only warnings are shown
+        logging.basicConfig(format="%(message)s")
+        logging.getLogger("softgaze").setLevel(logging.INFO)
     arguments, debug = split_debug(sys.argv[1:])
     try:
         result = app(args=arguments, prog_name="softgaze", standalone_mode=False)

@@ -16,6 +16,7 @@ from contextlib import contextmanager, suppress
 from importlib.metadata import version
 from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
+from threading import Timer
 from typing import TYPE_CHECKING, Any
 
 from softgaze.atomic_io import TEMPORARY, remove, sync_directory, sync_file
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 CONVERTER = 1  # raise it when a converter changes: all conversions are then made again
 DIRECTORY = ".engines"
 KEY, REJECTED, PROOF, TORCH = "key", "rejected", "proof", "torch"  # in a conversion's manifest
+QUIET_SECONDS = 1.0  # a conversion that takes longer is announced
 LEFTOVER_SECONDS = 3600  # a temporary directory of this age belongs to a conversion that was killed
 
 log = logging.getLogger("softgaze.engines")
@@ -87,11 +89,23 @@ def convert(bundle: Bundle, engine: type[Engine], package: str) -> Engine:
     key, pair, languages = conversion_key(bundle, package), bundle, bundle.tokenizers.languages
     if languages is not None:  # any pair: a conversion serves all of them
         pair = bundle.with_languages(next(iter(languages.source), None), next(reversed([*languages.target]), None))
-    reference = TorchEngine.open(pair, "cpu")
+    notice = Timer(
+        QUIET_SECONDS, log.info, ("%s: is converted to %s once; later loads are fast", bundle.path, engine.name)
+    )
+    notice.daemon = True
+    notice.start()
+    try:
+        return convert_with(TorchEngine.open(pair, "cpu"), pair, engine, key).with_tokenizers(bundle.tokenizers)
+    finally:
+        notice.cancel()
+
+
+def convert_with(reference: "TorchEngine", bundle: Bundle, engine: type[Engine], key: str) -> Engine:
+    """Convert into the first directory that can be written; into a temporary one if there is none."""
     for cache in [*cache_directories(bundle), None]:
         try:
             with new_conversion(cache, f"{engine.name}-{key[:12]}") as directory:
-                return convert_into(directory, pair, reference, engine, key).with_tokenizers(bundle.tokenizers)
+                return convert_into(directory, bundle, reference, engine, key)
         except (OSError, ResourceError) as error:
             if cache is None:
                 raise
