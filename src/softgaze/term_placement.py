@@ -9,7 +9,6 @@ from dataclasses import replace
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
-from softgaze.alignment import combined_alignment
 from softgaze.bundle import Tokenizers
 from softgaze.data.language_id import is_unspaced
 from softgaze.data.tokenizer import Tokenizer, normalise
@@ -204,6 +203,8 @@ def aligned_words(
     """Return the spans of the words of both texts, and their links; none without an alignment."""
     if attention is None:
         return word_spans(source, source.split()), word_spans(target, target.split()), frozenset()
+    from softgaze.alignment import combined_alignment  # a tenth of a cold start, and few texts have terms
+
     recording = attention.recording
     alignment = combined_alignment(attention, statistics) if statistics else attention.alignment()
     return word_spans(source, recording.source.words), word_spans(target, recording.target.words), alignment.links
