@@ -327,19 +327,20 @@ def setting_name(beam: int, setting: str) -> str:
 # --- the report -------------------------------------------------------------------------------------------------
 
 HEADINGS = (
-    "contender | version | sentences/s: median (range) | tokens/s | softgaze's torch is … times as fast | text as ours"
+    "contender | version | sentences/s: median (range) | tokens/s | CPU ms a sentence | softgaze's torch is … times as "
+    "fast | text as ours"
 )
 
 
 def table(runs: Sequence[Run]) -> str:
     """Return a Markdown table with a row for each contender."""
-    lines = [f"| {HEADINGS} | batch |", "|---|---|--:|--:|--:|--:|--:|"]
+    lines = [f"| {HEADINGS} | batch |", "|---|---|--:|--:|--:|--:|--:|--:|"]
     ours = {each["round"]: each["sentences_per_second"] for each in runs if each["contender"] == OURS}
     for name in dict.fromkeys(each["contender"] for each in runs):
         own = [each for each in runs if each["contender"] == name]
         failed = next((each["error"] for each in own if "error" in each), "")
         if failed:
-            lines.append(f"| {CONTENDERS[name].label} | | — ({failed.replace('|', '/')}) | — | — | — | — |")
+            lines.append(f"| {CONTENDERS[name].label} | | — ({failed.replace('|', '/')}) | — | — | — | — | — |")
         else:
             lines.append(f"| {' | '.join(cells(name, own, ours))} |")
     return "\n".join(lines)
@@ -352,7 +353,10 @@ def cells(name: str, own: Sequence[Run], ours: dict[int, float]) -> list[str]:
     ratio = Spread.of(ratios).text(2) if ratios and name != OURS else "—"
     same = f"{own[0]['same']:.1%}" if "same" in own[0] and name != OURS else "—"
     batch = "its own" if CONTENDERS[name].module == "decode_softgaze" else str(own[0]["batch"])
-    return [CONTENDERS[name].label, own[0]["version"], rates.text(1), f"{tokens.middle:,.0f}", ratio, same, batch]
+    worked = [1000 * each["cpu_seconds"] / each["sentences"] for each in own if "cpu_seconds" in each]
+    cpu = f"{Spread.of(worked).middle:,.1f}" if worked else "—"
+    rate = f"{tokens.middle:,.0f}"
+    return [CONTENDERS[name].label, own[0]["version"], rates.text(1), rate, cpu, ratio, same, batch]
 
 
 def document(runs: Sequence[Run], given: argparse.Namespace) -> str:

@@ -167,7 +167,7 @@ class TransformerDecoderLayer(nn.Module):
         self,
         attention: MultiHeadAttention | SSRU,
         cross: MultiHeadAttention,
-        feed_forward: FeedForward,
+        feed_forward: nn.Module,
         residual: Callable[[], PreNorm],
     ) -> None:
         super().__init__()

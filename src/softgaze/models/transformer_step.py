@@ -18,7 +18,7 @@ from softgaze.attention import MultiHeadAttention, Positions
 from softgaze.kv_cache import KVCache
 
 if TYPE_CHECKING:
-    from softgaze.models.transformer import Transformer, TransformerDecoderLayer, TransformerState
+    from softgaze.models.transformer import FeedForward, Transformer, TransformerDecoderLayer, TransformerState
 
 Vectors = Callable[[Tensor], Tensor]  # (R, D) -> (R, D)
 LayerStep = Callable[[Tensor, KVCache, KVCache, Tensor | None, Positions], tuple[Tensor, KVCache]]
@@ -26,22 +26,32 @@ LayerStep = Callable[[Tensor, KVCache, KVCache, Tensor | None, Positions], tuple
 
 def can_step(model: "Transformer") -> bool:
     """Whether the decoder has the layers that `TransformerStep` computes, and no module hook observes them."""
-    layers = cast("list[TransformerDecoderLayer]", model.decoder)
-    has_attention = all(type(layer.attention) is MultiHeadAttention for layer in layers)
     parts = [*model.decoder.modules(), model.target_embedding, model.decoder_norm, model.output]
-    is_plain = all(
-        not (part._forward_hooks or part._forward_pre_hooks)
-        and (type(part) is nn.Linear or not isinstance(part, nn.Linear))
-        for part in parts
-    )
-    return has_attention and is_plain and not _has_any_global_hook()
+    if any(part._forward_hooks or part._forward_pre_hooks for part in parts) or _has_any_global_hook():  # type: ignore[no-untyped-call]
+        return False
+    layers, linears = cast("list[TransformerDecoderLayer]", model.decoder), [model.output]
+    for layer in layers:
+        own, cross = layer.attention, layer.cross
+        if type(own) is not MultiHeadAttention:
+            return False
+        linears += [
+            own.query,
+            own.key,
+            own.value,
+            own.output,
+            cross.query,
+            cross.output,
+            cast("FeedForward", layer.feed_forward).outer,
+        ]
+    return all(type(each) is nn.Linear for each in linears)  # an adapter may replace one
 
 
 class TransformerStep:
     """Called with one token for each row (R,) and the state: returns logits (R, V) and the next state."""
 
     def __init__(self, model: "Transformer") -> None:
-        self.model, self.output, self.norm = model, linear(model.output), norm(model.decoder_norm)
+        self.model, self.output = model, linear(cast(nn.Linear, model.output))
+        self.norm = norm(model.decoder_norm)
         self.layers = [layer_step(layer) for layer in cast("list[TransformerDecoderLayer]", model.decoder)]
         self.mask: Tensor | None = None  # of the last step
         self.bias: Tensor | None = None  # added to its scores: −inf at padding; None without padding
@@ -66,7 +76,8 @@ def layer_step(layer: "TransformerDecoderLayer") -> LayerStep:
     """Return the step of one layer."""
     attend = self_attention_step(cast(MultiHeadAttention, layer.attention))
     cross = cross_attention_step(layer.cross)
-    activate, outer = layer.feed_forward.activate, linear(layer.feed_forward.outer)
+    feed_forward = cast("FeedForward", layer.feed_forward)
+    activate, outer = feed_forward.activate, linear(feed_forward.outer)
     (before_attention, after_attention), (before_cross, after_cross), (before, after) = (
         (identity, norm(residual.norm)) if residual.ends_normed else (norm(residual.norm), identity)
         for residual in (layer.around_attention, layer.around_cross, layer.around_feed_forward)
@@ -127,7 +138,7 @@ def linear(layer: nn.Linear) -> Vectors:
 
 def norm(layer: nn.Module) -> Vectors:
     """Return a normalization as a function."""
-    if not isinstance(layer, nn.LayerNorm):
+    if type(layer) is not nn.LayerNorm:
         return layer
     shape, weight, bias, eps = layer.normalized_shape, layer.weight, layer.bias, layer.eps
     return lambda x: torch.layer_norm(x, shape, weight, bias, eps)
