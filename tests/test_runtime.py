@@ -86,6 +86,14 @@ def test_without_tuning_jobs_run_in_the_calling_thread_with_all_threads():
     assert seen == {(get_native_id(), before)}
 
 
+@pytest.mark.parametrize(("tuned", "is_small", "expected"), [(True, True, 1), (True, False, 2), (False, True, 2)])
+def test_a_small_job_alone_has_one_thread_in_a_tuned_process(monkeypatch, tuned, is_small, expected):
+    monkeypatch.setattr(runtime, "_tuned", tuned)
+    with using_threads(2):
+        jobs = parallel_map(lambda _: torch.get_num_threads(), [None], torch.device("cpu"), is_small=is_small)
+        assert ([*jobs], torch.get_num_threads()) == ([expected], 2)
+
+
 def test_a_failing_job_raises_and_restores_the_threads(monkeypatch):
     monkeypatch.setattr(runtime, "_tuned", True)
 
@@ -119,7 +127,7 @@ def test_work_behind_others_steps_back_with_the_threads_it_starts_and_nobody_els
         return found
 
     before = priority()
-    assert run_low_priority(own_and_of_a_thread) == [10, 10]
+    assert run_low_priority(own_and_of_a_thread) == [min(before + 10, 19)] * 2
     assert priority() == before
 
 

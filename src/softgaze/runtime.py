@@ -126,15 +126,24 @@ def using_threads(count: int) -> Iterator[None]:
         torch.set_num_threads(before)
 
 
-def parallel_map(work: Callable[[Job], Result], jobs: Sequence[Job], device: "torch.device") -> Iterator[Result]:
+def parallel_map(
+    work: Callable[[Job], Result], jobs: Sequence[Job], device: "torch.device", *, is_small: bool = False
+) -> Iterator[Result]:
     """Yield `work(job)` in order; in a tuned process on a CPU, by one worker per thread.
 
     Threads that share every operation wait for each other at every operation. Workers divide the intra-op threads,
-    which is a process-wide setting: without `tune_cpu` jobs run one after the other.
+    which is a process-wide setting: without `tune_cpu` jobs run one after the other. A single job `is_small` if its
+    operations take less time than two threads need to wait for each other: it gets one thread.
     """
     import torch
 
-    workers = min(torch.get_num_threads(), len(jobs)) if device.type == "cpu" and is_tuned() else 1
+    may_set_threads = device.type == "cpu" and is_tuned()
+    workers = min(torch.get_num_threads(), len(jobs)) if may_set_threads else 1
+    if workers == len(jobs) == 1 and is_small and may_set_threads:
+        with using_threads(1):
+            result = work(jobs[0])
+        yield result
+        return
     if workers < 2:
         yield from map(work, jobs)
         return
@@ -162,7 +171,8 @@ def run_low_priority(work: Callable[[], Result], nice: int = 10) -> Result:
 
     def run() -> Result:
         if sys.platform == "linux":
-            os.setpriority(os.PRIO_PROCESS, get_native_id(), nice)
+            own = get_native_id()
+            os.setpriority(os.PRIO_PROCESS, own, os.getpriority(os.PRIO_PROCESS, own) + nice)
         return work()
 
     with ThreadPoolExecutor(1) as pool:
