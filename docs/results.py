@@ -22,6 +22,7 @@ RECIPES = {
 CONTENDERS = {
     "softgaze": "softgaze",
     "torch": "softgaze, torch",
+    "default": "softgaze by default, text to text",
     "float32": "softgaze, CTranslate2 float32",
     "int8": "softgaze, CTranslate2 int8",
     "direct-float32": "CTranslate2 float32, direct",
