@@ -95,8 +95,11 @@ class TrainingSettings(Section):
     rank_timeout: float = Field(
         600.0, gt=0, description="Seconds to wait for another rank in distributed training before giving up."
     )
-    average: int = Field(
-        5, ge=0, description="Average the weights of this many last validations; used if better. 0: off."
+    average: int | None = Field(
+        None,
+        ge=0,
+        description="Average the weights of this many last validations; used if better. 0: off. "
+        "Default: 5, with a budget 0, because the decay averages already.",
     )
 
 
@@ -172,7 +175,7 @@ DEFAULTS: dict[str, dict[str, Defaults]] = {
 }
 
 WARM_START_ARCHS = ("transformer",)  # where the warm start was measured to help
-PATIENCE, LABEL_SMOOTHING = 10, 0.1
+PATIENCE, LABEL_SMOOTHING, AVERAGE = 10, 0.1, 5
 DECAY = 0.3  # of the budget: shorter ends noisier, longer lowers the mean learning rate (docs/warm-start.md)
 
 # Options of one arch at every size. The model classes default to their papers, and older bundles keep their options.
@@ -192,7 +195,14 @@ def resolve(config: Config, *, trained: bool = False) -> Config:
     is_warm = not trained and config.model.arch in WARM_START_ARCHS
     warm_start = training.warm_start or ("statistics" if is_warm else "none")
     smoothing = LABEL_SMOOTHING if training.label_smoothing is None else training.label_smoothing
-    open_settings = {"schedule": schedule, "decay": decay, "warm_start": warm_start, "label_smoothing": smoothing}
+    ends_at_zero = has_end and (decay > 0 or schedule == "cosine")
+    open_settings = {
+        "schedule": schedule,
+        "decay": decay,
+        "warm_start": warm_start,
+        "label_smoothing": smoothing,
+        "average": (0 if ends_at_zero else AVERAGE) if training.average is None else training.average,
+    }
     training = training.model_copy(update=open_settings)
     options = {} if trained else {**defaults.options, **ARCH_OPTIONS.get(config.model.arch, {})}
     model = config.model.model_copy(update={"options": {**options, **config.model.options}})

@@ -42,6 +42,21 @@ def test_the_default_schedule_depends_on_the_budget(budget, schedule):
     assert (training.schedule, training.decay) == (schedule, 0.3)
 
 
+@pytest.mark.parametrize(
+    ("sections", "average"),
+    [
+        ({}, 5),
+        ({"budget": {"minutes": 5}}, 0),
+        ({"budget": {"steps": 5}, "training": {"schedule": "cosine"}}, 0),
+        ({"budget": {"steps": 5}, "training": {"decay": 0}}, 5),
+        ({"budget": {"steps": 5}, "training": {"average": 3}}, 3),
+    ],
+    ids=str,
+)
+def test_weights_are_averaged_unless_the_learning_rate_falls_to_zero(sections, average):
+    assert resolve(parse_config(sections)).training.average == average
+
+
 @pytest.mark.parametrize("schedule", SCHEDULES)
 def test_warmup_is_linear(schedule):
     rates = [learning_rate(config(schedule), step) for step in range(1, 11)]

@@ -25,7 +25,6 @@ TEXT_TRAINING = {
     "learning_rate": 3e-3,
     "warmup": 100,
     "label_smoothing": 0.05,
-    "average": 0,
 }
 
 # 64 images of 8 x 8 patches per update. A Transformer decoder trains in two thirds of the time of an RNN, and more of
@@ -46,7 +45,6 @@ IMAGE_TRAINING = {
     "schedule": "cosine",
     "weight_decay": 0.1,
     "label_smoothing": 0.1,
-    "average": 0,
 }
 
 

@@ -94,7 +94,7 @@ def report(trainer: Trainer, speed: float, memory: int | None, encoded_bytes: in
     updates = trainer.updates_per_epoch
     epoch_seconds = tokens / len(batches) * updates * config.training.accumulate / speed
     # A checkpoint holds weights and two moments; there are also the bundle and the snapshots to average.
-    disk = encoded_bytes + 4 * parameters * (3 * (KEEP + 1) + 1 + config.training.average)
+    disk = encoded_bytes + 4 * parameters * (3 * (KEEP + 1) + 1 + (config.training.average or 0))
     rows = {
         "model": f"{config.model.arch} {config.model.size}, {parameters:,} parameters, on {trainer.device}",
         "data": f"{data.facts['pairs']:,} pairs, {data.facts['left_out']:,} left out, "
