@@ -3,17 +3,20 @@
     python -m benchmarks.learning curves --train SRC TGT --dev SRC TGT     with the measures for a CPU, and without
     python -m benchmarks.learning minutes --train SRC TGT --dev SRC TGT    minutes to a BLEU, compared with JoeyNMT
     python -m benchmarks.learning starts --train SRC TGT --dev SRC TGT     from corpus statistics, and from noise
+    python -m benchmarks.learning budgets --train SRC TGT --dev SRC TGT    the default command with a budget of minutes
 
-They write `learning-curves.md`, `learning-minutes.md` and `learning-starts.md`, and resume after an interruption.
-`starts` adds its runs to `learning-starts.json`.
+They write `learning-curves.md`, `learning-minutes.md`, `learning-starts.md` and `learning-budgets.md`. The first three
+resume after an interruption. `starts` and `budgets` add their runs to the JSON file of the same name.
 """
 
 import argparse
 import json
+import os
 import resource
 import statistics
 import subprocess
 import sys
+import time
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict
 from operator import attrgetter
@@ -233,9 +236,66 @@ def start_table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+# --- budgets of minutes -----------------------------------------------------------------------------------------
+
+BUDGETS = HERE / "learning-budgets.json"
+
+
+def budgets(arguments: argparse.Namespace) -> str:
+    """Run the default command from raw text once per budget and seed, and return the table of all recorded runs."""
+    rows = json.loads(BUDGETS.read_text(encoding="utf-8")) if BUDGETS.exists() else []
+    for seed in arguments.seeds:
+        for budget in arguments.budgets:
+            rows.append(measure_budget(budget, seed, arguments))
+            BUDGETS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return budget_table(rows)
+
+
+def measure_budget(budget: float, seed: int, arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the wall time of the whole command, and the greedy BLEU of all dev sentences after it."""
+    from softgaze.config import read_config
+
+    out = WORK / f"learning/budget-{budget:g}-{seed}"
+    text = ["--train", *arguments.train, "--dev", *arguments.dev]
+    command = [sys.executable, "-m", "softgaze", "train", *text, "--minutes", f"{budget:g}", "--seed", str(seed)]
+    environment = environment_of(ROOT, ROOT / "src", threads=arguments.threads)
+    load, start = os.getloadavg()[0], time.monotonic()
+    subprocess.run([*command, "--fresh", "--out", str(out)], check=True, env=environment)
+    wall = time.monotonic() - start
+    evaluate = [sys.executable, "-m", "softgaze", "evaluate", str(out), "--test", *arguments.dev]
+    done = subprocess.run(
+        [*evaluate, "--beam-size", "1", "--json"], check=True, env=environment, stdout=subprocess.PIPE
+    )
+    facts = json.loads((out / "result.json").read_text(encoding="utf-8"))
+    options = read_config(out / "training.yaml")["model"]["options"]
+    return {
+        "corpus": arguments.corpus,
+        "minutes": budget,
+        "seed": seed,
+        "layers": options.get("encoder_layers", 4),
+        "dropout": options["dropout"],
+        "updates": facts["step"],
+        "bleu": round(json.loads(done.stdout)["bleu"], 1),
+        "wall_seconds": round(wall),
+        "load": round(load, 1),
+    }
+
+
+def budget_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return one line per run; the load is that before the command, below 1 on an idle machine."""
+    titles = ("corpus", "`--minutes`", "seed", "layers", "dropout", "updates", "dev BLEU", "minutes in all", "load")
+    lines = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
+    keys = ("corpus", "minutes", "seed", "layers", "dropout")
+    for row in sorted(rows, key=lambda row: [row[key] for key in keys]):
+        cells = [str(row[key]) for key in keys]
+        cells += [f"{row['updates']:,}", f"{row['bleu']:.1f}", f"{row['wall_seconds'] / 60:.1f}"]
+        lines.append(f"| {' | '.join(cells)} | {row['load'] or 'not recorded'} |")
+    return "\n".join(lines) + "\n"
+
+
 # --- command line -----------------------------------------------------------------------------------------------
 
-KINDS = {"curves": curves, "minutes": minutes, "starts": starts}
+KINDS = {"curves": curves, "minutes": minutes, "starts": starts, "budgets": budgets}
 
 
 def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -249,6 +309,7 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--arch", default="transformer", help="starts: architecture")
     parser.add_argument("--dropout", type=float, default=0.0, help="starts: dropout")
     parser.add_argument("--minutes", type=float, default=20, help="minutes: for each contender")
+    parser.add_argument("--budgets", type=float, nargs="+", default=[2.0, 5.0], help="budgets: minutes of training")
     parser.add_argument("--every", type=int, default=250, help="updates between validations")
     parser.add_argument("--threads", type=int, default=2)
     return parser.parse_args(given)

@@ -2,7 +2,7 @@
 
 import json
 
-from benchmarks.learning import STARTS, Validation, first_at, level_table, scored, start_table
+from benchmarks.learning import BUDGETS, STARTS, Validation, budget_table, first_at, level_table, scored, start_table
 from benchmarks.training import ROOT
 from bundles import tokenizer
 from softgaze.bundle import Tokenizers
@@ -24,6 +24,12 @@ def test_the_page_about_the_warm_start_shows_the_recorded_runs():
     rows = json.loads(STARTS.read_text(encoding="utf-8"))
     assert rows
     assert start_table(rows) in (ROOT / "docs" / "warm-start.md").read_text(encoding="utf-8")
+
+
+def test_the_page_shows_the_recorded_budgets():
+    rows = json.loads(BUDGETS.read_text(encoding="utf-8"))
+    assert rows
+    assert budget_table(rows) in (ROOT / "docs" / "warm-start.md").read_text(encoding="utf-8")
 
 
 def test_what_a_peer_said_in_pieces_is_scored_as_text(tmp_path):
