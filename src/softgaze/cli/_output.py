@@ -18,6 +18,7 @@ from softgaze.errors import ResourceError, UsageError
 # Legal in JSON, but some readers of JSON lines end a line here, and a terminal reverses the text that follows.
 UNSAFE_IN_LINES = re.compile("[\x7f-\x9f\u2028-\u202e\ud800-\udfff]")
 
+LOG_SECONDS = 15.0  # between two log lines of progress
 FIGURE_SUFFIXES = (".html", ".svg", ".png", ".pdf", ".json")
 
 
@@ -109,15 +110,16 @@ def report_written(path: Path) -> None:
 
 @contextmanager
 def progress(
-    total: int | None, unit: str = "lines", *, enabled: object = True, transient: bool = True
+    total: int | None, unit: str = "lines", *, enabled: object = True, transient: bool = True, logged: bool = False
 ) -> Iterator[Callable[[int], None]]:
     """Show a progress bar with speed and remaining time on stderr; yields the function that advances it.
 
-    Shown only if stderr is a terminal. The remaining time follows from the mean speed so far: work arrives in batches,
-    and rich's own estimate, over the last few seconds, jumps with each of them.
+    Shown only if stderr is a terminal; elsewhere `logged` work prints a line every few seconds. The remaining time
+    follows from the mean speed so far: work arrives in batches, and rich's own estimate, over the last few seconds,
+    jumps with each of them.
     """
     if not enabled or not sys.stderr.isatty():
-        yield lambda amount: None
+        yield LogProgress(total, unit) if enabled and logged else lambda amount: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
@@ -129,11 +131,32 @@ def progress(
         def advance(amount: int) -> None:
             done, elapsed = bars.tasks[0].completed + amount, max(monotonic() - started, 1e-9)
             description = f"{done:,.0f} {unit}, {done / elapsed:,.1f} {unit}/s"
-            if total is not None and 0 < done < total:
-                clock = f"{timedelta(seconds=round(elapsed / done * (total - done)))} left"
-            else:
-                clock = f"{timedelta(seconds=round(elapsed))}"
-            bars.update(task, advance=amount, description=description, time=clock)
+            bars.update(task, advance=amount, description=description, time=clock_text(done, total, elapsed))
 
         yield advance
         bars.update(task, total=bars.tasks[0].completed)  # an unknown total is known now
+
+
+def clock_text(done: float, total: int | None, elapsed: float) -> str:
+    """Return the remaining time, or the elapsed time if the end is reached or unknown."""
+    if total is not None and 0 < done < total:
+        return f"{timedelta(seconds=round(elapsed / done * (total - done)))} left"
+    return f"{timedelta(seconds=round(elapsed))}"
+
+
+class LogProgress:
+    """Progress as log lines: at the end, and every few seconds before it."""
+
+    def __init__(self, total: int | None, unit: str) -> None:
+        self.total, self.unit, self.done = total, unit, 0
+        self.started = self.last = monotonic()
+
+    def __call__(self, amount: int) -> None:
+        now = monotonic()
+        self.done += amount
+        if now - self.last < LOG_SECONDS and self.done != self.total:
+            return
+        self.last, elapsed = now, max(now - self.started, 1e-9)
+        count = f"{self.done:,}" if self.total is None else f"{self.done:,} of {self.total:,}"
+        speed = f"{self.done / elapsed:,.1f} {self.unit}/s"
+        warn(f"{count} {self.unit}, {speed}, {clock_text(self.done, self.total, elapsed)}")

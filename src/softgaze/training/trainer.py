@@ -447,6 +447,7 @@ class Trainer:
         if is_better:
             self.publish(scores, averaged=len(names))
         text = "loss {loss:.3f}, BLEU {bleu:.1f}, chrF {chrf:.1f}".format(**scores)
+        text += f", CIDEr {scores['cider']:.1f}" if "cider" in scores else ""
         comparison = "is better" if is_better else "is not better"
         self.callback.on_message(f"the average of {len(names)} validations {comparison}: {text}")
         restore_parameters(self.model, original)
