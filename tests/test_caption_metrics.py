@@ -30,7 +30,9 @@ REFERENCES = [
 
 def test_bleu_is_that_of_sacrebleu_on_words_without_punctuation():
     captions, references = CAPTIONS[:2], REFERENCES[:2]
-    sets = [[" ".join(coco_words(own[index])) if index < len(own) else None for own in references] for index in range(3)]
+    sets = [
+        [" ".join(coco_words(own[index])) if index < len(own) else None for own in references] for index in range(3)
+    ]
     result = score_captions(captions, references)
     for size in (1, 2, 3, 4):
         bleu = BLEU(max_ngram_order=size, tokenize="none", force=True)

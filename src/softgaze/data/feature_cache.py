@@ -82,4 +82,3 @@ def extract_features(
             advance(len(block))
             block = following
     return computed
-

@@ -282,7 +282,9 @@ def region_faithfulness(
         "random": [random.random(each.shape) for each in own],
         "occlusion": occlusions,
     }
-    correlations = [value for one, other in zip(own, occlusions, strict=True) for value in word_faithfulness(one, other)]
+    correlations = [
+        value for one, other in zip(own, occlusions, strict=True) for value in word_faithfulness(one, other)
+    ]
     known = [float(value) for value in correlations if not np.isnan(value)]
     scores = erasure_scores(translator.scorer, tokenizers, pairs, list(zip(*maps.values(), strict=True)))
     return dict(zip(maps, scores, strict=True)), fmean(known) if known else float("nan")

@@ -311,7 +311,11 @@ def write_learning_curve(metrics: Path, path: Path) -> None:
     for title, curves in CURVES.items():
         series = []
         for name, kind, key, style in curves:
-            points = [ChartPoint(line["elapsed"] / 60, line[key]) for line in lines if line["kind"] == kind and line.get(key) is not None]
+            points = [
+                ChartPoint(line["elapsed"] / 60, line[key])
+                for line in lines
+                if line["kind"] == kind and line.get(key) is not None
+            ]
             if points:
                 series.append(Series(f"{name} {points[-1].y:.3g}", points, style))
         y_axis = Axis.linear([point.y for curve in series for point in curve.points])
