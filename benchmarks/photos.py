@@ -3,6 +3,7 @@
     python -m benchmarks.photos album --stamps DIR --out DIR
     python -m benchmarks.photos stamps --stamps DIR --out DIR
     python -m benchmarks.photos encoders --stamps DIR --coco DIR --encoder efficientnet --record
+    python -m benchmarks.photos speed --coco DIR --encoder efficientnet --record
 
 `--stamps` is `usr/share/tuxpaint/stamps` of Debian's tuxpaint-stamps-default; `--coco` has COCO's `val2017` and
 `boxes_val2017.json`. An album has composed pictures: one or two stamps on a coloured ground, with five captions each
@@ -151,7 +152,7 @@ def write_korean(stamps: list[dict[str, str]], out: Path) -> None:
 
 
 def encode(encoder: str, files: list[Path]) -> tuple[np.ndarray, float]:
-    """Return the mean feature vector of each picture, and pictures per second."""
+    """Return the mean feature vector of each picture, and pictures per second with decoding."""
     from softgaze.data.processors import BackboneProcessor, image_processor_for
 
     processor = image_processor_for(encoder, True, None)
@@ -187,7 +188,7 @@ def retrieval(features: np.ndarray, labels: list[set[str]]) -> float:
 
 
 def measure_encoder(encoder: str, stamps: list[dict[str, str]], coco: Path) -> dict[str, Any]:
-    """Return speed, linear-probe accuracy on stamp categories and retrieval of COCO photos by object."""
+    """Return the linear-probe accuracy on stamp categories and retrieval of COCO photos by object."""
     from softgaze.data.captions import read_boxes
 
     with TemporaryDirectory() as directory:
@@ -201,9 +202,8 @@ def measure_encoder(encoder: str, stamps: list[dict[str, str]], coco: Path) -> d
     for part in ("val2017", "train2017"):
         boxes = read_boxes(coco / f"boxes_{part}.json", coco / f"captions_{part}.json")
         objects |= {str(coco / part / name): {label.name for label in own} for name, own in boxes.items()}
-    photos, rate = encode(encoder, [Path(name) for name in objects])
+    photos, _ = encode(encoder, [Path(name) for name in objects])
     return {
-        "images_per_second": round(rate, 1),
         "stamps": len(stamps),
         "probe_accuracy": round(100 * probe(features, labels), 1),
         "majority": round(100 * np.bincount(labels).max() / len(labels), 1),
@@ -215,22 +215,31 @@ def measure_encoder(encoder: str, stamps: list[dict[str, str]], coco: Path) -> d
 def main() -> None:
     """Write an album or measure encoders."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("what", choices=("album", "stamps", "encoders"))
-    parser.add_argument("--stamps", type=Path, required=True)
+    parser.add_argument("what", choices=("album", "stamps", "encoders", "speed"))
+    parser.add_argument("--stamps", type=Path)
     parser.add_argument("--coco", type=Path)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--encoder", nargs="+", default=["efficientnet"])
     parser.add_argument("--record", action="store_true", help="write photos-encoders.json")
     arguments = parser.parse_args()
-    stamps = read_stamps(arguments.stamps)
-    if arguments.what != "encoders":
+    stamps = read_stamps(arguments.stamps) if arguments.stamps else []
+    if arguments.what in ("album", "stamps"):
         (write_album if arguments.what == "album" else write_korean)(stamps, arguments.out)
         return
     path = HERE / "photos-encoders.json"
     results = json.loads(path.read_text()) if path.exists() else {}
     for encoder in arguments.encoder:
-        results[Path(encoder).name] = {**measure_encoder(encoder, stamps, arguments.coco), **circumstances()}
-        print(encoder, json.dumps(results[Path(encoder).name]))
+        name = Path(encoder).name
+        if arguments.what == "speed":
+            photos = sorted((arguments.coco / "train2017").glob("*.jpg"))[:64]
+            measured = {
+                "images_per_second": round(encode(encoder, photos)[1], 1),
+                "threads": circumstances()["machine"],
+            }
+        else:
+            measured = {**measure_encoder(encoder, stamps, arguments.coco), **circumstances()}
+        results[name] = {**results.get(name, {}), **measured}
+        print(name, json.dumps(measured))
     if arguments.record:
         path.write_text(json.dumps(results, indent=2) + "\n")
 

@@ -3,10 +3,11 @@
     python -m recipes.captions flickr8k --images DIR --captions Flickr8k.token.txt --out runs/flickr8k
     python -m recipes.captions flickr8k --images DIR --captions dataset_flickr8k.json --out runs/flickr8k --only rnn
 
-The caption file has `image#k<TAB>caption` on each line, and the official split lists (`*trainImages.txt`, `*devImages.txt`,
-`*testImages.txt`) lie beside it or in `--splits DIR`; or it is Karpathy's JSON, which has the splits. Training captions
-are lower-cased and without punctuation, as in papers; `evaluate` compares with the captions as written. Every command is
-printed before it runs. The same command resumes. `report.md` and `results.json` are in the output directory.
+The caption file has `image#k<TAB>caption` on each line, and the official split lists (`*trainImages.txt`,
+`*devImages.txt`, `*testImages.txt`) lie beside it or in `--splits DIR`; or it is Karpathy's JSON, which has the splits.
+Training captions are lower-cased and without punctuation, as in papers; `evaluate` compares with the captions as
+written. Every command is printed before it runs. The same command resumes. `report.md` and `results.json` are in the
+output directory.
 """
 
 import argparse
@@ -19,7 +20,8 @@ import yaml
 
 from recipes.run import HERE, circumstances, softgaze
 from softgaze.caption_metrics import TITLES, caption_splitter
-from softgaze.data.captions import CaptionError, read_text, scan_captions
+from softgaze.data.captions import CaptionError, scan_captions
+from softgaze.data.corpus import read_text
 from softgaze.errors import DataError, SoftgazeError
 
 PARTS = {"train": "train", "restval": "train", "val": "dev", "dev": "dev", "test": "test"}  # names of splits

@@ -2,9 +2,9 @@
 
     python -m recipes.spoken_digits --out runs/spoken-digits
 
-Needs espeak-ng (Debian: apt-get install espeak-ng) and softgaze[audio]. Every utterance has two to five digits, a random
-speed and pitch, and noise of 5 to 30 dB below the voice. The report has the character error rate on held-out voices, and
-how often the attention moves forward from one word to the next. `attention.html` shows one test utterance.
+Needs espeak-ng (Debian: apt-get install espeak-ng) and softgaze[audio]. Every utterance has two to five digits, a
+random speed and pitch, and noise of 5 to 30 dB below the voice. The report has the character error rate on held-out
+voices, and how often the attention moves forward from one word to the next. `attention.html` shows one utterance.
 """
 
 import argparse
@@ -20,7 +20,7 @@ import numpy as np
 
 from recipes.run import HERE, circumstances, softgaze
 
-DIGITS = "zero one two three four five six seven eight nine".split()
+DIGITS = ["zero", "one", "two", "three", "four", "five", "six", "seven", "eight", "nine"]
 VOICES = {
     "train": "en-us en-gb en-gb-scotland en-us+m1 en-us+m3 en-us+m7 en-gb+f1 en-us+f3 en-gb+m5 en-us+f5",
     "dev": "en-gb-x-rp+m2 en-us+f2",
@@ -45,7 +45,7 @@ def synthesise(text: str, voice: str, rng: random.Random) -> np.ndarray:
     samples = np.interp(positions, np.arange(len(samples)), samples)
     level = np.sqrt((samples**2).mean()) * 10 ** (-rng.uniform(5, 30) / 20)
     noise = np.random.default_rng(rng.getrandbits(32)).normal(0, level, len(samples))
-    return np.clip(samples + noise, -1, 1)
+    return np.asarray(np.clip(samples + noise, -1, 1))
 
 
 def write_sounds(out: Path, counts: dict[str, int]) -> None:

@@ -12,11 +12,11 @@ from bundles import copier, lines, make_bundle, tiny_bundle
 from commands import check_error
 from commands import run as run_command
 from pictures import FEATURES, feature_bundle, image_bundle, write_scenes
+from softgaze.caption_metrics import score_captions
 from softgaze.cli import app
 from softgaze.data.corpora import scenes
 from softgaze.errors import DataError, SoftgazeError, UsageError
 from softgaze.evaluation.attention_metrics import caption_words
-from softgaze.caption_metrics import score_captions
 from softgaze.translator import load
 
 

@@ -62,3 +62,16 @@ def test_progress_is_shown_on_a_terminal_only(monkeypatch):
         advance(1500)
     assert "1,500 lines" in sys.stderr.getvalue()
     assert " left" in sys.stderr.getvalue()
+
+
+def test_logged_progress_has_lines_with_speed_and_remaining_time(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", io.StringIO())
+    monkeypatch.setattr("softgaze.cli._output.LOG_SECONDS", 0.0)
+    with progress(8, "images", logged=True) as advance:
+        advance(3)
+        advance(5)
+    first, last = sys.stderr.getvalue().splitlines()
+    assert first.startswith("3 of 8 images, ")
+    assert first.endswith(" left")
+    assert last.startswith("8 of 8 images, ")
+    assert " left" not in last

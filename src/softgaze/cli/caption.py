@@ -84,7 +84,8 @@ def without_regions(caption: "Translation", masks: Sequence[str]) -> "Translatio
         masked |= {row * columns + column for row in range(top - 1, bottom) for column in range(left - 1, right)}
     if len(masked) == rows * columns:
         raise UsageError("--mask covers the whole image; leave at least one region")
-    return caption.explanation.what_if(mask=sorted(masked))
+    changed: Translation = caption.explanation.what_if(mask=sorted(masked))
+    return changed
 
 
 def caption_json(translation: "Translation") -> str:

@@ -1,7 +1,7 @@
 """`softgaze evaluate`: score translations or captions of a test set."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -146,8 +146,13 @@ def evaluate(
             "--edges": edges,
             "--against": against,
         }
-        metric_options = {"--gold": gold, "--gold-base": gold_base, "--report": report}
-        metric_options |= {"--confidence": confidence, "--calibrate": calibrate}
+        metric_options = {
+            "--gold": gold,
+            "--gold-base": gold_base,
+            "--report": report,
+            "--confidence": confidence,
+            "--calibrate": calibrate,
+        }
         opt.reject_options("on captions", {**text_options, **metric_options, "--glossary": glossary})
         evaluate_captions(model, files, boxes, options)
         return

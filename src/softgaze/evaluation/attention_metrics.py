@@ -275,7 +275,9 @@ def region_faithfulness(
     own = [attention.word_weights() for attention in attentions if attention is not None]
     pairs = [tokenized_pair(translator, each) for each in chosen]
     occlusions = [np.nan_to_num(each) for each in occlusion_scores(translator.scorer, tokenizers, pairs)]
-    random, mean = np.random.default_rng(0), np.concatenate(own).mean(axis=0) if own else None
+    if not own:
+        return {}, float("nan")
+    random, mean = np.random.default_rng(0), np.concatenate(own).mean(axis=0)
     maps = {
         "attention": own,
         "mean map": [np.broadcast_to(mean, each.shape) for each in own],

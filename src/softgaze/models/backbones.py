@@ -13,7 +13,7 @@ from hashlib import sha256
 from importlib import import_module
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import Any, NamedTuple, Self, cast
 
 import torch
 from torch import Tensor, nn
@@ -52,7 +52,10 @@ class Backbone(nn.Module):
         """Make it faster where its weights no longer change: fold batch norms, store channels last."""
         fold_batch_norms(self.network)
         self.channels_last = True
-        return self.to(memory_format=torch.channels_last)
+        for parameter in self.parameters():
+            if parameter.ndim == 4:
+                parameter.data = parameter.data.contiguous(memory_format=torch.channels_last)
+        return self
 
     def forward(self, images: Tensor) -> Tensor:
         """(B, 3, side, side), values −1 to 1 -> (B, S, width), patches in reading order."""
@@ -98,11 +101,11 @@ def fold_batch_norms(network: nn.Module) -> None:
             conv, norm = getattr(module, conv_name, None), getattr(module, norm_name, None)
             if not isinstance(conv, nn.Conv2d) or not isinstance(norm, nn.BatchNorm2d):
                 continue
-            assert norm.running_mean is not None and norm.running_var is not None
-            scale = (norm.weight * torch.rsqrt(norm.running_var + norm.eps)).detach()
+            mean, variance = cast(Tensor, norm.running_mean), cast(Tensor, norm.running_var)
+            scale = (norm.weight * torch.rsqrt(variance + norm.eps)).detach()
             bias = torch.zeros_like(scale) if conv.bias is None else conv.bias.detach()
             conv.weight = nn.Parameter(conv.weight.detach() * scale[:, None, None, None])
-            conv.bias = nn.Parameter((bias - norm.running_mean) * scale + norm.bias.detach())
+            conv.bias = nn.Parameter((bias - mean) * scale + norm.bias.detach())
             setattr(module, norm_name, nn.Identity())
 
 

@@ -45,7 +45,7 @@ class Captioner(Seq2Seq):
         "big": {"width": 1024, "layers": 4, "encoder_layers": 6, "heads": 16},
     }
     min_source_size, reads_features = 12, True
-    exports_to = ("onnx",)
+    exports_to: tuple[str, ...] = ("onnx",)
     renamed_parameters: ClassVar = {
         "eyes": "feature_encoder",
         "writer": "decoder",

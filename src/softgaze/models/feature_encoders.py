@@ -191,7 +191,9 @@ class PrecomputedFeatures(SelfAttentionLayers):
         """(B, S, W) -> (B, S, D)."""
         projected = self.project(self.norm(values.to(self.norm.weight.dtype)))
         features: Tensor = self.dropout(self.positions(projected))
-        return self.last_norm(self.attend(features, mask, hook)) if self.layers else features  # type: ignore[no-any-return]
+        if self.layers:
+            features = self.last_norm(self.attend(features, mask, hook))
+        return features
 
 
 class FinetunedBackbone(nn.Module):
