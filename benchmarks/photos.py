@@ -4,6 +4,7 @@
     python -m benchmarks.photos stamps --stamps DIR --out DIR
     python -m benchmarks.photos encoders --stamps DIR --coco DIR --encoder efficientnet --record
     python -m benchmarks.photos speed --coco DIR --encoder efficientnet --record
+    python -m benchmarks.photos extract --images DIR --out CACHE
 
 `--stamps` is `usr/share/tuxpaint/stamps` of Debian's tuxpaint-stamps-default; `--coco` has COCO's `val2017` and
 `boxes_val2017.json`. An album has composed pictures: one or two stamps on a coloured ground, with five captions each
@@ -212,10 +213,28 @@ def measure_encoder(encoder: str, stamps: list[dict[str, str]], coco: Path) -> d
     }
 
 
+def measure_extraction(encoder: str, images: Path, cache: Path) -> dict[str, Any]:
+    """Extract the features of a directory into a new cache, then again from the cache."""
+    from softgaze.data.feature_cache import extract_features
+    from softgaze.data.processors import BACKBONE_BATCH, BackboneProcessor, image_processor_for
+
+    processor = image_processor_for(encoder, True, None)
+    assert isinstance(processor, BackboneProcessor)
+    processor.use_cache(cache)
+    files, seconds = sorted(images.glob("*.jpg")), []
+    for _ in range(2):
+        started = time.perf_counter()
+        extract_features(processor, files, BACKBONE_BATCH, lambda amount: None)
+        seconds.append(round(time.perf_counter() - started, 1))
+    rate = round(len(files) / seconds[0], 1)
+    return {"images": len(files), "seconds": seconds[0], "images_per_second": rate, "from_cache": seconds[1]}
+
+
 def main() -> None:
     """Write an album or measure encoders."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("what", choices=("album", "stamps", "encoders", "speed"))
+    parser.add_argument("what", choices=("album", "stamps", "encoders", "speed", "extract"))
+    parser.add_argument("--images", type=Path, help="directory of pictures to extract features from")
     parser.add_argument("--stamps", type=Path)
     parser.add_argument("--coco", type=Path)
     parser.add_argument("--out", type=Path)
@@ -225,6 +244,9 @@ def main() -> None:
     stamps = read_stamps(arguments.stamps) if arguments.stamps else []
     if arguments.what in ("album", "stamps"):
         (write_album if arguments.what == "album" else write_korean)(stamps, arguments.out)
+        return
+    if arguments.what == "extract":
+        print(json.dumps(measure_extraction(arguments.encoder[0], arguments.images, arguments.out), indent=2))
         return
     path = HERE / "photos-encoders.json"
     results = json.loads(path.read_text()) if path.exists() else {}

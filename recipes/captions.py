@@ -4,9 +4,9 @@
     python -m recipes.captions flickr8k --images DIR --captions dataset_flickr8k.json --out runs/flickr8k --only rnn
 
 The caption file has `image#k<TAB>caption` on each line, and the official split lists (`*trainImages.txt`,
-`*devImages.txt`, `*testImages.txt`) lie beside it or in `--splits DIR`; or it is Karpathy's JSON, which has the splits.
-Training captions are lower-cased and without punctuation, as in papers; `evaluate` compares with the captions as
-written. Every command is printed before it runs. The same command resumes. `report.md` and `results.json` are in the
+`*devImages.txt`, `*testImages.txt`) are in its directory or in `--splits DIR`; or it is Karpathy's JSON, which has the
+splits. Training captions are lower-cased and without punctuation, as in papers; `evaluate` compares with the captions
+as written. Every command is printed before it runs. The same command resumes. `report.md` and `results.json` are in the
 output directory.
 """
 

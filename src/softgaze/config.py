@@ -3,6 +3,7 @@
 A setting of None gets the default of the arch and size (`DEFAULTS`). Unknown names are errors.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -218,6 +219,8 @@ def resolve(config: Config, *, trained: bool = False) -> Config:
     return config.model_copy(update={"training": training, "model": model, "budget": budget, "validation": validation})
 
 
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)e[-+]?\d+", re.IGNORECASE)
+
 # --- reading settings ---------------------------------------------------------------------------------------------
 
 
@@ -261,10 +264,12 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         target = settings
         for section in sections:
             target = target.setdefault(section, {})
-        try:  # a number such as 1e-3, which YAML 1.1 reads as a string, or a YAML scalar
-            target[key] = float(value) if "e" in value.lower() else yaml.safe_load(value)
-        except (ValueError, yaml.YAMLError):
+        try:
+            target[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
             target[key] = value
+        if isinstance(target[key], str) and NUMBER.fullmatch(value.strip()):
+            target[key] = float(value)  # such as 1e-3, which YAML 1.1 reads as a string
     return settings
 
 

@@ -298,7 +298,7 @@ def test_boxes_give_the_pointing_score(caption_set):
     line = next(
         line for line in evaluated(caption_set, "--boxes", "boxes.json").stdout.splitlines() if "pointing" in line
     )
-    assert f"(chance {pointing['chance']:.1%})" in line
+    assert f"(chance {pointing['chance']:.1%}, mean map {pointing['mean_map']:.1%})" in line
 
 
 def test_boxes_of_unnamed_objects_give_no_pointing_score(caption_set):

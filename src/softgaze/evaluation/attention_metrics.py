@@ -221,7 +221,7 @@ def noun_maps(attention: Attention, photo: Photo, mentions: Iterable[Mention]) -
 def pointing_game(maps: Sequence[NounMap]) -> PointingScore | None:
     """Compare the maps of all nouns of a test set with chance and with their mean map; return None if there are none.
 
-    A model that looks at the middle of every photo has a good mean map, but nothing beyond it.
+    A model that attends to the middle of every photo has a good mean map, but nothing beyond it.
     """
     if not maps:
         return None

@@ -107,7 +107,10 @@ class Captioner(Seq2Seq):
     def advance(
         self, tokens: Tensor, state: Any, hook: AttentionHook | None = None, *, need_weights: bool = False
     ) -> Advance:
-        return self.decoder.advance(tokens, state, hook, need_weights=need_weights)
+        if not self.is_pooled:
+            return self.decoder.advance(tokens, state, hook, need_weights=need_weights)
+        features, state, _ = self.decoder.advance(tokens, state)  # the weight of a single vector is always 1
+        return Advance(features, state, features.new_zeros(features.shape[0], 0, features.shape[1], 1))
 
     def example(self) -> Source:
         return Source(torch.zeros(1, 1, self.item_width), torch.ones(1, dtype=torch.long))

@@ -136,7 +136,7 @@ function darknessOutside(region) {
   return Array.from({ length: rows * columns }, (_, cell) => (inside.has(cell) ? 0 : DIM));
 }
 
-/* The mean self-attention of the cells of a region over the image: in which cells the encoder looks from there. */
+/* The mean self-attention of the cells of a region over the image: the cells that the encoder attends to from there. */
 function selfAttention(region) {
   const view = { ...state.view, kind: "encoder", layer: null, head: null, measure: "weights", unit: "subwords" };
   const map = mapOf(currentItem().recording, view), tiles = cellsIn(region).map((cell) => tileOf(map, cell));

@@ -1,6 +1,6 @@
 """Recognise spoken digits: synthesise them with several voices, train, and test on voices never heard.
 
-    python -m recipes.spoken_digits --out runs/spoken-digits
+    python -m recipes.audio_digits --out runs/audio-digits
 
 Needs espeak-ng (Debian: apt-get install espeak-ng) and softgaze[audio]. Every utterance has two to five digits, a
 random speed and pitch, and noise of 5 to 30 dB below the voice. The report has the character error rate on held-out
@@ -107,7 +107,7 @@ def main() -> None:
     arguments = parser.parse_args()
     out = arguments.out
     write_sounds(out, {part: max(3, round(count * arguments.scale)) for part, count in COUNTS.items()})
-    config = HERE / "spoken-digits/digits.yaml"
+    config = HERE / "audio-digits/digits.yaml"
     limit = ("--minutes", str(arguments.minutes)) if arguments.minutes else ()
     data = ("--features", str(out / "sounds"), "--captions", str(out / "train.en.tsv"))
     dev = ("--dev", str(out / "sounds"), str(out / "dev.en.tsv"))
