@@ -21,7 +21,7 @@ LAYERS = (
     {"documents"},
     {"translator"},
     {"engines"},
-    {"alignment"},
+    {"alignment", "caption_metrics"},
     {"explain", "metrics"},
     {"bundle", "search"},
     {"data"},

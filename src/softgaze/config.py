@@ -3,6 +3,7 @@
 A setting of None gets the default of the arch and size (`DEFAULTS`). Unknown names are errors.
 """
 
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -120,7 +121,9 @@ class ValidationSettings(Section):
     every: int | None = Field(None, ge=1, description="Updates between validations. Default: about one epoch.")
     save_every: int | None = Field(None, ge=1, description="Updates between checkpoints. Default: at validations.")
     sentences: int = Field(500, ge=1, description="Held-out sentences translated for BLEU and chrF.")
-    metric: Literal["bleu", "chrf", "loss"] = Field("bleu", description="Metric that selects the best weights.")
+    metric: Literal["bleu", "chrf", "cider", "loss"] | None = Field(
+        None, description="Metric that selects the best weights. Default: bleu, for images cider."
+    )
     samples: int = Field(5, ge=0, description="Sample translations shown at each validation.")
     attention_history: bool = Field(
         False, description="Record the attention of one held-out sentence at each validation."
@@ -166,6 +169,12 @@ DEFAULTS: dict[str, dict[str, Defaults]] = {
         "base": Defaults(5e-4, 1000, 16384, {"dropout": 0.3}),
         "big": Defaults(3e-4, 2000, 16384, {"dropout": 0.3}),
     },
+    "photos": {  # a captioner on the features of a pretrained backbone: few regions, so few tokens make many images
+        "tiny": Defaults(2e-3, 200, 2048, {"dropout": 0.2}),
+        "small": Defaults(1e-3, 200, 2048, {"dropout": 0.3}),
+        "base": Defaults(5e-4, 500, 4096, {"dropout": 0.3}),
+        "big": Defaults(3e-4, 1000, 4096, {"dropout": 0.3}),
+    },
     "conv": {
         "tiny": Defaults(2e-3, 400, 1024, {"dropout": 0.1}),
         "small": Defaults(1e-3, 1000, 2048, {"dropout": 0.2}),
@@ -174,6 +183,7 @@ DEFAULTS: dict[str, dict[str, Defaults]] = {
     },
 }
 
+OWN_ENCODERS = ("cnn", "patches", "frames")  # trained with the captioner; another encoder is a pretrained backbone
 WARM_START_ARCHS = ("transformer",)  # where the warm start was measured to help
 PATIENCE, LABEL_SMOOTHING, AVERAGE = 10, 0.1, 5
 DECAY = 0.3  # of the budget: shorter ends noisier, longer lowers the mean learning rate (docs/warm-start.md)
@@ -184,7 +194,9 @@ ARCH_OPTIONS: dict[str, dict[str, Any]] = {"rnn-luong": {"shortcut": True}, "rnn
 
 def resolve(config: Config, *, trained: bool = False) -> Config:
     """Fill in the defaults of the arch and size; a `trained` model already has all its options."""
-    family = DEFAULTS.get(config.model.arch.split("-")[0], DEFAULTS["transformer"])
+    encoder = config.model.options.get("encoder", OWN_ENCODERS[0]) if config.model.arch == "captioner" else None
+    family_name = config.model.arch.split("-")[0] if encoder in (None, *OWN_ENCODERS) else "photos"
+    family = DEFAULTS.get(family_name, DEFAULTS["transformer"])
     defaults = family.get(config.model.size, family["tiny"])
     given = config.training
     missing = [name for name in ("learning_rate", "warmup", "batch_tokens") if getattr(given, name) is None]
@@ -209,8 +221,15 @@ def resolve(config: Config, *, trained: bool = False) -> Config:
     if training.schedule == "cosine" and config.budget.steps is None:
         raise UsageError("the cosine schedule needs the number of updates: give --steps, or use inverse-sqrt")
     budget = config.budget.model_copy(update={"patience": config.budget.patience or PATIENCE})
-    return config.model_copy(update={"training": training, "model": model, "budget": budget})
+    describes_images = encoder not in (None, "frames")
+    if config.validation.metric == "cider" and config.model.arch != "captioner":
+        raise UsageError("validation.metric=cider is for captions; use bleu, chrf or loss")
+    metric = config.validation.metric or ("cider" if describes_images else "bleu")
+    validation = config.validation.model_copy(update={"metric": metric})
+    return config.model_copy(update={"training": training, "model": model, "budget": budget, "validation": validation})
 
+
+NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)e[-+]?\d+", re.IGNORECASE)
 
 # --- reading settings ---------------------------------------------------------------------------------------------
 
@@ -255,10 +274,12 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         target = settings
         for section in sections:
             target = target.setdefault(section, {})
-        try:  # a number such as 1e-3, which YAML 1.1 reads as a string, or a YAML scalar
-            target[key] = float(value) if "e" in value.lower() else yaml.safe_load(value)
-        except (ValueError, yaml.YAMLError):
+        try:
+            target[key] = yaml.safe_load(value)
+        except yaml.YAMLError:
             target[key] = value
+        if isinstance(target[key], str) and NUMBER.fullmatch(value.strip()):
+            target[key] = float(value)  # such as 1e-3, which YAML 1.1 reads as a string
     return settings
 
 

@@ -46,6 +46,24 @@ def test_probabilities_make_the_score(tmp_path):
     assert np.log(written).sum() == pytest.approx(captions.log_prob, abs=1e-3)
 
 
+def test_a_masked_region_gets_no_attention(tmp_path):
+    [path] = write_scenes(tmp_path / "scenes", 1)
+    result = run(tmp_path, "caption", image_bundle(), path, "--mask", "1,1-2,3", "--mask", "4,4", "--json")
+    weights = np.array(json.loads(result.stdout)["attention"]["weights"])
+    assert weights[:, :2, :3].max() == weights[:, 3, 3].max() == 0
+    assert np.allclose(weights.sum(axis=(1, 2)), 1, atol=2e-3)
+    expected = load(image_bundle()).translate(str(path)).explanation.what_if(mask=[0, 1, 2, 4, 5, 6, 15])
+    assert json.loads(result.stdout)["text"] == expected.text
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"), [("0,1", "1,1-4,4"), ("5,1", "1,1-4,4"), ("1,1-4,4", "leave"), ("x", "row")]
+)
+def test_a_mask_outside_the_image_is_one_clear_line(tmp_path, mask, expected):
+    [path] = write_scenes(tmp_path / "scenes", 1)
+    check_error(run(tmp_path, "caption", image_bundle(), path, "--mask", mask), 2, expected)
+
+
 @pytest.mark.parametrize("name", ["look.html", "look.svg", "look.png", "look.pdf", "look.json"])
 def test_attention_is_written_in_every_format(tmp_path, name):
     [path] = write_scenes(tmp_path / "scenes", 1)

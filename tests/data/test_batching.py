@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from softgaze.data.batching import BatchSampler, batch_by_length, padding_share, permute
-from softgaze.data.shards import Shards, write_shards
+from softgaze.data.shards import Shards, VectorSpec, write_shards
 
 
 @pytest.fixture(scope="module")
@@ -87,6 +87,34 @@ def test_pictures_of_one_size_are_not_sorted_by_their_captions(tmp_path):
         for batch in islice(BatchSampler(pictures, 512, 1).batches_from(0), 20)
     ]
     assert np.std(means) < 2 * sizes.std() / 32**0.5
+
+
+# --- several captions per file
+
+
+def caption_sampler(directory, counts, tokens=12):
+    """Pictures of three regions with so many captions each."""
+    sources = [np.full((3, 2), number, dtype=np.float32) for number in range(len(counts))]
+    rows = [(sources[number], [4]) for number, count in enumerate(counts) for _ in range(count)]
+    write_shards(directory / "pictures", rows, 9, vectors=VectorSpec("<f4", 2))
+    return BatchSampler(Shards(directory / "pictures"), tokens, 1)
+
+
+def test_every_file_comes_equally_often_and_with_all_its_captions(tmp_path):
+    counts = [5] * 20 + [3, 7]
+    sampler, files = caption_sampler(tmp_path, counts), np.repeat(np.arange(22), counts)
+    for epoch in (epochs := epochs_of(sampler, 7)):
+        assert np.bincount(files[epoch]).tolist() == [5] * 22
+    assert set(epochs[0]) >= set(range(100))  # five of five captions in each epoch
+    assert set(epochs[0]) | set(epochs[1]) == set(range(110))  # the file of seven continues where it stopped
+    assert epochs[0] != epochs[1]
+
+
+def test_a_round_of_an_epoch_has_every_file_once(tmp_path):
+    sampler, files = caption_sampler(tmp_path, [5] * 20), np.arange(100) // 5
+    order = sampler.files.pairs(np.arange(100), 1, 0)
+    for start in range(0, 100, 20):
+        assert sorted(files[order[start : start + 20]]) == list(range(20))
 
 
 # --- general-domain pairs

@@ -149,7 +149,7 @@ def test_a_network_of_hugging_face_is_refused_by_name(tmp_path, monkeypatch):
         "softgaze.engines.onnx_graph.feature_encoders.backbone", lambda name: Backbone(name, nn.Identity(), None, None)
     )
     source = make_captioner(tmp_path / "trained", BackboneProcessor("models/vit", 32, 8, 16), encoder="models/vit")
-    with pytest.raises(UsageError, match="models/vit: a Hugging Face backbone cannot be exported to onnx"):
+    with pytest.raises(UsageError, match="models/vit: the backbone of a directory cannot be exported to onnx"):
         exported(source, tmp_path / "made", "onnx")
 
 

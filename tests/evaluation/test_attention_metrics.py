@@ -1,5 +1,7 @@
 """Attention metrics: summaries add up, the alignment error rate is that of `align`, and nouns point at objects."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,7 @@ from pictures import scene_attention, uniform_inside
 from softgaze.data.captions import LabelledBox
 from softgaze.data.corpora import scenes
 from softgaze.data.corpora.scenes import chance, draw
-from softgaze.data.images import Box, ImageSize, Photo
+from softgaze.data.images import Box, ImageSize, Photo, pointing, share
 from softgaze.evaluation import attention_metrics
 from softgaze.evaluation.attention_metrics import (
     AttentionMetrics,
@@ -19,14 +21,18 @@ from softgaze.evaluation.attention_metrics import (
     SentenceAttention,
     label_mentions,
     mean_pointing,
+    mean_region_score,
     measure_attention,
+    noun_maps,
+    pointing_game,
     pointing_score,
+    region_scores,
     scene_mentions,
-    score_mentions,
 )
 from softgaze.explain import Alignment, Attention, aer
 from softgaze.explain.alignment import AlignmentCounts
 from softgaze.explain.corpus_report import share_covered
+from softgaze.explain.recording import AttentionStack
 from softgaze.translator import load
 
 SOURCES, REFERENCES = lines("en", 9), lines("ko", 9)
@@ -140,7 +146,7 @@ def test_the_mean_chance_over_scenes_is_that_of_the_scenes():
 
 def test_the_mean_of_no_scores_is_none():
     assert mean_pointing([]) is None
-    assert mean_pointing([PointingScore(0.2, 0.1), PointingScore(0.6, 0.3)]) == pytest.approx((0.4, 0.2, 2))
+    assert mean_pointing([PointingScore(0.2, 0.1), PointingScore(0.6, 0.3)])[:3] == pytest.approx((0.4, 0.2, 2))
 
 
 LABELS = [LabelledBox(DOG, "dog"), LabelledBox(CAT, "dog"), LabelledBox(MAN, "person"), LabelledBox(CAT, "hot dog")]
@@ -166,8 +172,30 @@ def test_boxes_are_cut_to_the_crop_that_the_model_saw():
     weights = [[1.0, 0.0, 0.0, 0.0], [0.0, 0.0, 0.0, 1.0]]
     attention = Attention.of(None, ["dog", "cat"], weights, grid=(2, 2), photo=photo)
     left, unseen = Box(0.25, 0.0, 0.5, 1.0), Box(0.0, 0.0, 0.2, 1.0)
-    result = score_mentions(attention, photo, [Mention(0, (left,)), Mention(1, (left,)), Mention(1, (unseen,))])
-    assert result == [(1.0, 0.5, 1), (0.0, 0.5, 1)]
+    maps = noun_maps(attention, photo, [Mention(0, (left,)), Mention(1, (left,)), Mention(1, (unseen,))])
+    assert [(pointing(tile, boxes), share(boxes)) for tile, boxes in maps] == [(1.0, 0.5), (0.0, 0.5)]
+
+
+def test_a_map_that_follows_the_objects_beats_the_mean_map():
+    left, right = Box(0.0, 0.0, 0.5, 1.0), Box(0.5, 0.0, 1.0, 1.0)
+    first, second = np.array([[1.0, 0.0], [0.0, 0.0]]), np.array([[0.0, 0.0], [0.0, 1.0]])
+    result = pointing_game([(first, [left]), (second, [right])])
+    assert result == (1.0, 0.5, 2, 0.5, 1.0, 0.5)
+    fixed = pointing_game([(first, [left]), (first, [right])])  # one place for every noun
+    assert fixed.mass == fixed.mean_map == fixed.hits == fixed.mean_map_hits == 0.5
+    assert pointing_game([]) is None
+
+
+def test_self_attention_within_an_object_counts():
+    photo = Photo(b"", "image/png", ImageSize(100, 100))
+    weights = np.array([[[[0.5, 0.5, 0.0, 0.0], [1.0, 0.0, 0.0, 0.0], [0.25] * 4, [0.25] * 4]]])
+    stack = AttentionStack(weights, np.ones((1, 1, 4)))
+    plain = Attention.of(None, ["dog"], [[1.0, 0.0, 0.0, 0.0]], grid=(2, 2), photo=photo)
+    parts = tuple(replace(part, encoder=stack) for part in plain.recording.parts)
+    attention = replace(plain, recording=replace(plain.recording, parts=parts))
+    top = LabelledBox(Box(0.0, 0.0, 1.0, 0.5), "dog")
+    assert mean_region_score(region_scores(attention, photo, [top])) == (1.0, 0.5, 2)
+    assert region_scores(plain, photo, [top]) == []
 
 
 def test_the_mass_of_the_words_own_row_counts():

@@ -143,3 +143,47 @@ def test_sources_and_decoders_that_do_not_fit_are_rejected():
         captioner("cnn").encode(Source(pictures().values[:, :15], torch.tensor([15, 15])))
     with one_line_error(UsageError, "decoder"):
         captioner("cnn", "lstm")
+
+
+def regions(count: int = 2) -> Source:
+    """Features of a frozen backbone, nine regions each."""
+    values = torch.randn(count, 9, 6, generator=torch.Generator().manual_seed(3))
+    return Source(values, torch.full((count,), 9))
+
+
+def on_features(**options):
+    """A captioner of precomputed features; the name of the backbone is not loaded while it is frozen."""
+    torch.manual_seed(1)
+    sides = {"source_vocabulary": 6, "target_vocabulary": VOCABULARY}
+    return build_model("captioner", **sides, **{**PICTURES, **options}, encoder="efficientnet").eval()
+
+
+@pytest.mark.parametrize("decoder", ["rnn", "transformer"])
+def test_pooled_features_are_one_vector_and_their_order_does_not_matter(decoder):
+    model, source, target = on_features(decoder=decoder, pooling="mean"), regions(), torch.tensor([[2, 5], [2, 7]])
+    assert model.encode(source).values.shape == (2, 1, 16)
+    assert (model.has_cross_attention, model.cross_attention_shape, model.exports_to) == (False, (0, 0), ())
+    before = model(source, target)
+    model.feature_encoder.positions.project.weight.data.zero_()
+    flat = model(source, target)
+    shuffled = Source(source.values[:, torch.randperm(9)], source.lengths)
+    same(flat, model(shuffled, target), within=1e-5)
+    assert not torch.allclose(before, model(Source(source.values * 2 + 1, source.lengths), target))
+
+
+def test_self_attention_among_regions_is_seen_by_a_hook():
+    model, seen = on_features(self_attention=True, encoder_layers=2), []
+
+    def hook(site, weights, values):
+        seen.append((site.kind, site.layer, tuple(weights.shape)))
+        return weights
+
+    model.encode(regions(), hook)
+    assert seen == [("encoder", layer, (2, 2, 9, 9)) for layer in range(2)]
+    assert not any("layers" in name for name, _ in on_features().feature_encoder.named_parameters())
+
+
+def test_pooling_has_two_ways():
+    with pytest.raises(UsageError) as error:
+        on_features(pooling="max")
+    one_line_error(error, "mean")

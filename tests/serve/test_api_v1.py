@@ -5,12 +5,14 @@ from types import SimpleNamespace
 import numpy as np
 import pytest
 
+from pictures import image_bundle, write_scenes
 from softgaze.errors import DataError
 from softgaze.explain.serialization import find_json, from_record
 from softgaze.search.options import SearchOptions
 from softgaze.serve.errors import HTTPError
 from softgaze.serve.explain_jobs import CaptionJob
 from softgaze.translation import Translation
+from softgaze.translator import load
 
 TEXT = "The small dog sees a tree."
 
@@ -234,6 +236,20 @@ def test_captions_of_a_batch_leave_no_files(job):
     assert [each["text"] for each in captions] == ["one", "two", "one"]
     assert len({*job.model.translator.paths}) == 3
     assert [*job.directory.iterdir()] == []
+
+
+def test_a_masked_region_gets_no_attention(tmp_path):
+    captioner = load(image_bundle(), engine="torch")
+    model = SimpleNamespace(
+        prepare_attention=lambda: captioner, has_attention=True, translator=captioner, bundle=captioner.bundle
+    )
+    [path] = write_scenes(tmp_path / "scenes", 1)
+    directory = tmp_path / "temporary"
+    directory.mkdir()
+    [caption] = CaptionJob(model, SearchOptions(), True, directory, (0, 5)).run([path.read_bytes()])
+    weights = np.array(caption["attention"]["weights"])
+    assert weights[:, [0, 5]].max() == 0
+    assert weights.sum(axis=1) == pytest.approx(1, abs=1e-2)
 
 
 def test_a_bad_image_is_reported_without_the_temporary_file_name(job):

@@ -323,7 +323,8 @@ class CaptionFiles(NamedTuple):
         """Return the training data, and the validation data if given."""
         from softgaze.config import resolve
         from softgaze.data.captions import CaptionCorpus
-        from softgaze.data.processors import image_processor_for
+        from softgaze.data.processors import BackboneProcessor, image_processor_for
+        from softgaze.runtime import user_cache_directory
 
         if len(dev) > 1:
             raise UsageError("--dev takes one directory and its captions: --dev DIR CAPTIONS")
@@ -336,6 +337,8 @@ class CaptionFiles(NamedTuple):
             reader = image_processor_for(
                 options.get("encoder", "cnn"), options.get("frozen", True), config.data.image_size
             )
+            if isinstance(reader, BackboneProcessor):
+                reader.use_cache(user_cache_directory() / "features")
             train = CaptionCorpus.of(directory, captions, reader, skip)
         held_out = [CaptionCorpus.of(*paths, train.processor, skip) for paths in dev]
         skip.summarize()

@@ -106,7 +106,7 @@ def report_written(path: Path) -> None:
 
 # --- progress
 
-LOG_SECONDS = 30.0  # between two lines of a step, if stderr is not a terminal
+LOG_SECONDS = 15.0  # between two lines of a step, if stderr is not a terminal
 
 
 @contextmanager

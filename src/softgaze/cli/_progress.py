@@ -75,9 +75,10 @@ def loss_text(update: Update) -> str:
 def validation_lines(validation: Validation) -> list[str]:
     """Return the scores, and the translations of some fixed sentences."""
     star = "  ★ best so far" if validation.is_best else ""
+    cider = "" if validation.cider is None else f"  CIDEr {validation.cider:.1f}"
     lines = [
         f"step {validation.step:,}  {validation.elapsed / 60:.1f} min  dev loss {validation.loss:.3f}  "
-        f"BLEU {validation.bleu:.1f}  chrF {validation.chrf:.1f}{star}"
+        f"BLEU {validation.bleu:.1f}  chrF {validation.chrf:.1f}{cider}{star}"
     ]
     for source, reference, translation in validation.samples:
         lines += [f"    source     {source}", f"    reference  {reference}", f"    softgaze   {translation}", ""]

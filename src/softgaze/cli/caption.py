@@ -1,5 +1,6 @@
 """`softgaze caption`: captions of images, audio or feature arrays, with the attention of each word."""
 
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -7,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from softgaze.cli import _options as opt
-from softgaze.cli._options import argument, flag
+from softgaze.cli._options import argument, flag, option
 from softgaze.cli._output import check_output_path, json_line, progress, report_written
 from softgaze.errors import DataError, UsageError
 
@@ -20,6 +21,12 @@ def caption(
     files: Annotated[list[Path], argument("Images; for a model of features .npy, .npz or audio files.", "FILE")],
     output: opt.Figure = None,
     raw: Annotated[bool, flag("In .svg, .png, .pdf: grid cells with numbers, not smoothed.", "--raw")] = False,
+    mask: Annotated[
+        list[str] | None,
+        option(
+            "What if a region got no attention: row,column from 1, or a range 1,1-3,2. Repeatable.", metavar="REGION"
+        ),
+    ] = None,
     as_json: opt.JsonLines = False,
     device: opt.Device = "auto",
     beam_size: opt.BeamSize = None,
@@ -28,10 +35,13 @@ def caption(
 
     softgaze caption runs/photos beach.jpg
     softgaze caption runs/photos *.jpg -o attention.html
+    softgaze caption runs/photos beach.jpg --mask 1,1-3,7
 
     Prints the caption; with several files, a line per file: name, tab,
     caption. The page shows the attention of every word on any number of
     images. An unreadable file is skipped with a message and exit code 3.
+    --mask prints the caption that a model without attention to some regions
+    generates; a figure then shows its attention.
     """
     from softgaze.explain.render.text_layout import clean
 
@@ -46,6 +56,8 @@ def caption(
     readable = opt.readable(translator.bundle.tokenizers.source, [*map(str, files)], opt.SkipReporter())
     with progress(len(readable), "files", enabled=len(readable) > 1) as advance:
         captions = list(translator.translate_lines(readable, search, progress=advance))
+    if mask:
+        captions = [without_regions(caption, mask) for caption in captions]
     for translation in captions:
         name = f"{clean(translation.source)}\t" if len(files) > 1 else ""
         typer.echo(caption_json(translation) if as_json else name + translation.text)
@@ -54,6 +66,26 @@ def caption(
         report_written(output)
     if len(readable) < len(files):
         raise typer.Exit(DataError.exit_code)
+
+
+def without_regions(caption: "Translation", masks: Sequence[str]) -> "Translation":
+    """Caption the image again without attention to the regions of `masks`."""
+    attention = caption.attention
+    if attention is None or attention.grid is None:
+        raise UsageError("--mask needs a model with attention over images")
+    rows, columns = attention.grid
+    masked: set[int] = set()
+    for text in masks:
+        match = re.fullmatch(r"(\d+),(\d+)(?:-(\d+),(\d+))?", text)
+        numbers = [int(number) for number in match.groups() if number is not None] if match else [0, 0]
+        top, left, bottom, right = numbers if len(numbers) == 4 else numbers * 2
+        if not (1 <= top <= bottom <= rows and 1 <= left <= right <= columns):
+            raise UsageError(f"--mask {text}: expected row,column or a range such as 1,1-{rows},{columns}")
+        masked |= {row * columns + column for row in range(top - 1, bottom) for column in range(left - 1, right)}
+    if len(masked) == rows * columns:
+        raise UsageError("--mask covers the whole image; leave at least one region")
+    changed: Translation = caption.explanation.what_if(mask=sorted(masked))
+    return changed
 
 
 def caption_json(translation: "Translation") -> str:

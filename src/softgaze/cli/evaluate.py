@@ -1,7 +1,7 @@
 """`softgaze evaluate`: score translations or captions of a test set."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from time import perf_counter
 from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
@@ -15,7 +15,7 @@ from softgaze.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from softgaze.data.captions import CaptionedFile, LabelledBox
-    from softgaze.evaluation.attention_metrics import PointingScore
+    from softgaze.evaluation.attention_metrics import PointingScore, RegionScore
     from softgaze.evaluation.by_length import Bucket
     from softgaze.evaluation.report import Evaluation, System
     from softgaze.explain import Alignment
@@ -123,8 +123,10 @@ def evaluate(
     it for an imported model.
 
     Captions: BLEU-1 to 4, CIDEr-D, ROUGE-L and exact matches against all
-    references (no METEOR, which needs Java). With --boxes, also the
-    attention of each noun on its object, and the same for uniform attention.
+    references, tokenised as the COCO caption tools do (no METEOR, which
+    needs Java). With --boxes, also the attention of each noun on its object,
+    compared with uniform attention and with the mean map. --attention
+    occludes the regions that a word attends to.
     """
     from softgaze.evaluation.by_length import check_edges, make_buckets, source_lengths
 
@@ -144,8 +146,13 @@ def evaluate(
             "--edges": edges,
             "--against": against,
         }
-        metric_options = {"--attention": attention, "--gold": gold, "--gold-base": gold_base, "--report": report}
-        metric_options |= {"--confidence": confidence, "--calibrate": calibrate}
+        metric_options = {
+            "--gold": gold,
+            "--gold-base": gold_base,
+            "--report": report,
+            "--confidence": confidence,
+            "--calibrate": calibrate,
+        }
         opt.reject_options("on captions", {**text_options, **metric_options, "--glossary": glossary})
         evaluate_captions(model, files, boxes, options)
         return
@@ -409,9 +416,10 @@ class CaptionedSet(NamedTuple):
 def evaluate_captions(model: Path, files: opt.CaptionFiles, boxes: Path | None, options: RunOptions) -> None:
     """Caption every file of a directory and score the captions against all references."""
     from softgaze.atomic_io import write_text
+    from softgaze.caption_metrics import score_captions
     from softgaze.data.captions import read_boxes, read_coco, scan_captions
+    from softgaze.evaluation.attention_metrics import region_faithfulness
     from softgaze.evaluation.benchmark import translation_speed
-    from softgaze.evaluation.caption_metrics import score_captions
 
     directory, caption_file = files.directory_and_captions()
     skip = opt.SkipReporter()
@@ -430,7 +438,13 @@ def evaluate_captions(model: Path, files: opt.CaptionFiles, boxes: Path | None, 
     language = translator.bundle.description.target_language
     scores = score_captions(texts, [entry.captions for entry in test_set.entries], language=language)
     speed = translation_speed(test_set.captions, test_set.seconds)
-    pointing = None if labels is None else pointing_score(translator, test_set, directory, labels)
+    has_maps = translator.has_attention
+    pointing, regions = (
+        score_boxes(translator, test_set, directory, labels) if labels is not None and has_maps else (None, None)
+    )
+    if options.with_attention and not has_maps:
+        raise UsageError(f"{model}: a captioner of pooled features has no attention; leave out --attention")
+    erasure, correlation = region_faithfulness(translator, test_set.captions) if options.with_attention else ({}, None)
     if options.output is not None:
         names = [entry.path.relative_to(directory).as_posix() for entry in test_set.entries]
         lines = [f"{name}\t{text}\n" for name, text in zip(names, texts, strict=True)]
@@ -439,11 +453,20 @@ def evaluate_captions(model: Path, files: opt.CaptionFiles, boxes: Path | None, 
     if options.as_json:
         facts = {"model": str(model), "folder": str(directory), "captions": str(caption_file), "beam_size": beam_size}
         results = {**scores.to_dict(), "speed": speed, "pointing": pointing and pointing._asdict()}
+        results |= {"self_attention": regions._asdict()} if regions else {}
+        if erasure:
+            maps = {name: each.to_dict() for name, each in erasure.items()}
+            results["faithfulness"] = {"rank_correlation": correlation, "maps": maps}
         print_json({**facts, "device": used_device, **results})
         return
     typer.echo("\n".join(scores.lines()))
     if boxes is not None:
         typer.echo(f"{'pointing':<8} {pointing or 'no noun of a caption names an object with a box'}")
+    if regions is not None:
+        typer.echo(f"{'encoder':<8} {regions}")
+    for name, each in erasure.items():
+        drops = f"comprehensiveness {each.comprehensiveness:.3f}, sufficiency {each.sufficiency:.3f}"
+        typer.echo(f"{'occluded':<8} {name}: {drops} ({each.words:,} words)")
     typer.echo(f"{'speed':<8} {speed['sentences_per_second']:,.1f} files/s ({used_device}, beam size {beam_size})")
 
 
@@ -465,21 +488,26 @@ def caption_test_set(
     return CaptionedSet(readable, captions, perf_counter() - started)
 
 
-def pointing_score(
+def score_boxes(
     translator: "Translator", test_set: CaptionedSet, directory: Path, labels: "dict[str, tuple[LabelledBox, ...]]"
-) -> "PointingScore | None":
-    """Return the mean attention of nouns on the objects they name, over all that the model can see."""
-    from softgaze.evaluation.attention_metrics import label_mentions, mean_pointing, score_mentions
+) -> "tuple[PointingScore | None, RegionScore | None]":
+    """Return the attention of nouns on the objects they name, and the self-attention of regions inside objects."""
+    from softgaze.evaluation.attention_metrics import (
+        label_mentions,
+        mean_region_score,
+        noun_maps,
+        pointing_game,
+        region_scores,
+    )
 
-    def scores() -> "Iterator[PointingScore]":
-        processor = translator.bundle.tokenizers.source
-        for block in opt.blocks(zip(test_set.entries, test_set.captions, strict=True), processor.batch_size):
-            maps = translator.attentions([caption for _, caption in block])
-            for (entry, caption), attention in zip(block, maps, strict=True):
-                name = entry.path.relative_to(directory).as_posix()
-                mentions = label_mentions(caption.text, labels.get(name, ()))
-                photo = processor.photo(str(entry.path)) if mentions else None
-                if attention is not None and photo is not None:
-                    yield from score_mentions(attention, photo, mentions)
-
-    return mean_pointing(scores())
+    maps, regions = [], []
+    processor = translator.bundle.tokenizers.source
+    for block in opt.blocks(zip(test_set.entries, test_set.captions, strict=True), processor.batch_size):
+        recorded = translator.attentions([caption for _, caption in block])
+        for (entry, caption), attention in zip(block, recorded, strict=True):
+            own = labels.get(entry.path.relative_to(directory).as_posix(), ())
+            photo = processor.photo(str(entry.path)) if own else None
+            if attention is not None and photo is not None:
+                maps += noun_maps(attention, photo, label_mentions(caption.text, own))
+                regions += region_scores(attention, photo, own)
+    return pointing_game(maps), mean_region_score(regions)

@@ -1,6 +1,7 @@
 """`softgaze train`: a translator from parallel text, or a captioner from files and captions."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -13,7 +14,7 @@ from softgaze.errors import UsageError
 
 if TYPE_CHECKING:
     from softgaze.data.captions import CaptionCorpus
-    from softgaze.data.corpus import Pair
+    from softgaze.data.corpus import Corpus, Pair
 
 COMMAND = opt.PairCommand
 FINE_TUNING = "Fine-tuning"  # panel of the help
@@ -119,6 +120,8 @@ def train(
     if dry_run:
         typer.echo(estimate(settings, corpus, held_out, device, guided or (), init, general))
         return
+    if files.is_given and (fresh or not (out / "encoded").exists()) and rank_info(os.environ).rank == 0:
+        store_features([each for each in (corpus, held_out) if each is not None])
     with training_display(out, tensorboard) as callbacks:
         run_training(
             settings,
@@ -134,6 +137,21 @@ def train(
         )
     if test and init and pairs_to_test and rank_info(os.environ).rank == 0:
         report_before_after(init, out, test, pairs_to_test, device)
+
+
+def store_features(corpora: "Sequence[Corpus | CaptionCorpus]") -> None:
+    """Compute the features of a frozen backbone for all images, with progress; a cache keeps them."""
+    from softgaze.data.feature_cache import extract_features
+    from softgaze.data.processors import BACKBONE_BATCH, BackboneProcessor
+
+    processor = corpora[0].processor
+    if not isinstance(processor, BackboneProcessor):
+        return
+    images = list(dict.fromkeys(Path(pair.source) for corpus in corpora for pair in corpus))
+    warn(f"features of {processor.backbone} for {len(images):,} images")
+    with progress(len(images), "images") as advance:
+        computed = extract_features(processor, images, BACKBONE_BATCH, advance)
+    warn(f"{computed:,} computed, {len(images) - computed:,} from the cache")
 
 
 def read_test_set(test: tuple[Path, Path], init: Path | None) -> "list[Pair]":

@@ -3,11 +3,14 @@
 Each epoch has its own random order of the pairs. The order is cut into pools of about `POOL` batches; a pool is sorted
 by length, cut by token budget, and its batches are shuffled. The order is a keyed permutation, computed where needed.
 General-domain pairs may be mixed in: each epoch takes the next ones of a random order, whose end is its next beginning.
+
+Where files have several captions, an epoch has rounds: each round has every file once, with another of its captions. So
+every file counts equally, however many captions it has, and a batch hardly ever has one file twice.
 """
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import NamedTuple
 
 import numpy as np
@@ -36,8 +39,16 @@ class BatchSampler:
 
     @property
     def epoch_size(self) -> int:
-        """Pairs per epoch: all but the general-domain ones, and some of those."""
+        """Pairs per epoch: all but the general-domain ones, and some of those; of files, as many from each."""
+        if self.files is not None:
+            return self.files.rounds * len(self.files.starts)
         return len(self.shards) - self.mixed + self.mixed_per_epoch
+
+    @cached_property
+    def files(self) -> "CaptionedFiles | None":
+        """The pairs of each file, if files have several captions; pairs of text are independent of each other."""
+        files = CaptionedFiles.of(self.shards.source_rows()) if self.shards.vectors and not self.mixed else None
+        return files if files and files.rounds > 1 else None
 
     def batches_from(self, step: int) -> Iterator[Batch]:
         """Yield the batches from number `step` on."""
@@ -67,7 +78,10 @@ class BatchSampler:
     def pool_batches(self, epoch: int, pool: int) -> list[Array]:
         start = pool * self.pool_size()
         positions = np.arange(start, min(start + self.pool_size(), self.epoch_size))
-        pairs = self.with_general_pairs(permute(positions, self.epoch_size, hash_key(self.seed, epoch)), epoch)
+        if self.files is not None:
+            pairs = self.files.pairs(positions, self.seed, epoch)
+        else:
+            pairs = self.with_general_pairs(permute(positions, self.epoch_size, hash_key(self.seed, epoch)), epoch)
         lengths = self.shards.lengths(pairs)
         longest = lengths.max(axis=1)
         if (lengths[:, 0] == longest[0]).all():
@@ -93,6 +107,32 @@ class BatchSampler:
             drawn[here] = permute(positions[here], self.mixed, hash_key(self.seed, number, self.mixed))
         result = pairs.copy()
         result[is_general] = first + drawn
+        return result
+
+
+class CaptionedFiles(NamedTuple):
+    """The consecutive pairs of each file."""
+
+    starts: Array
+    counts: Array
+    rounds: int  # of an epoch: captions that a file usually has
+
+    @classmethod
+    def of(cls, rows: Array) -> "CaptionedFiles":
+        """Group pairs by the row of their source."""
+        starts = np.flatnonzero(np.diff(rows, prepend=-1))
+        counts = np.diff(starts, append=len(rows))
+        return cls(starts, counts, int(np.median(counts)))
+
+    def pairs(self, positions: Array, seed: int, epoch: int) -> Array:
+        """Return the pairs at these positions of an epoch; later epochs continue with the captions not used yet."""
+        rounds, order = np.divmod(positions, len(self.starts))
+        files = np.empty_like(order)
+        for number in np.unique(rounds).tolist():
+            here = rounds == number
+            files[here] = permute(order[here], len(self.starts), hash_key(seed, epoch, number, 2))
+        first = permute(np.arange(len(self.starts)), len(self.starts), hash_key(seed, 3))[files]  # differs by file
+        result: Array = self.starts[files] + (first + epoch * self.rounds + rounds) % self.counts[files]
         return result
 
 

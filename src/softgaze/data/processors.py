@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from softgaze.data.feature_cache import FeatureCache
 from softgaze.data.features import Mel, read_features
 from softgaze.data.images import LoadedImage, Photo, center_square, load_photo, read_image
 from softgaze.errors import DataError, OnError, UsageError, did_you_mean, raise_error
@@ -254,6 +255,18 @@ class BackboneProcessor(ImageProcessor):
         super().__init__(side, patch)
         self.backbone: str = network
         self.width = width
+        self.feature_cache: FeatureCache | None = None
+
+    def use_cache(self, directory: Path) -> None:
+        """Keep the features of images in a directory; they belong to this network with these weights."""
+        from softgaze.models.backbones import backbone_version
+
+        version = backbone_version(self.backbone)
+        self.feature_cache = FeatureCache(directory, f"{version} {self.side} {self.patch} {self.width}")
+
+    @property
+    def feature_shape(self) -> tuple[int, int]:
+        return (self.side // self.patch) ** 2, self.width
 
     @property
     def without_backbone(self) -> ImageProcessor:
@@ -273,16 +286,31 @@ class BackboneProcessor(ImageProcessor):
         from softgaze.runtime import need_torch
 
         need_torch()
-        return backbone(self.backbone).eval()
+        return backbone(self.backbone).eval().for_inference()
 
     def try_read(self, paths: Sequence[Path], on_error: OnError) -> Iterator[Array | None]:
-        """Yield the features of each image, computed in batches."""
-        stream = super().try_read(paths, on_error)
+        """Yield the features of each image, from the cache or computed in batches."""
+        stream = iter(paths)
         while block := list(islice(stream, BACKBONE_BATCH)):
-            features = iter(self._forward([patches for patches in block if patches is not None]))
-            yield from (None if patches is None else next(features) for patches in block)
+            stored = [self._stored(path) for path in block]
+            missing = [path for path, features in zip(block, stored, strict=True) if features is None]
+            patches = list(super().try_read(missing, on_error))
+            computed = iter(self.forward([part for part in patches if part is not None]))
+            results = iter([None if part is None else next(computed) for part in patches])
+            yield from (next(results) if features is None else features for features in stored)
 
-    def _forward(self, images: Sequence[Array]) -> Sequence[Array]:
+    def _stored(self, path: Path) -> Array | None:
+        """Return the cached features of an image, if there are any."""
+        if self.feature_cache is None:
+            return None
+        try:
+            features = self.feature_cache.load(self.feature_cache.path(path), self.feature_shape)
+        except OSError:
+            return None
+        return None if features is None else features.astype(np.float32)
+
+    def forward(self, images: Sequence[Array]) -> Sequence[Array]:
+        """Return the features of images that are given as patches."""
         import torch
 
         if not images:

@@ -177,6 +177,12 @@ class Shards:
         source, target = self.shards[pair // PAIRS]
         return source[pair % PAIRS], target[pair % PAIRS]
 
+    def source_rows(self) -> Array:
+        """Return a number for each pair; consecutive pairs that share a source have the same one."""
+        columns = [source.rows for source, _ in self.shards if source.rows is not None]
+        starts = np.cumsum([0, *(int(rows[-1]) + 1 for rows in columns)])
+        return np.concatenate([np.asarray(rows) + start for rows, start in zip(columns, starts, strict=False)])
+
     @property
     def has_links(self) -> bool:
         """Return whether the pairs were written with alignment links."""

@@ -285,6 +285,11 @@ class Attention:
         """Show the cross-attention."""
         return self._of_kind("cross")
 
+    @property
+    def has_encoder_attention(self) -> bool:
+        """Whether the self-attention of the encoder was recorded."""
+        return any(part.encoder is not None for part in self.recording.parts)
+
     def encoder(self) -> "Attention":
         """Show the self-attention of the encoder."""
         return self._of_kind("encoder")

@@ -136,7 +136,7 @@ class Seq2Seq(nn.Module, ABC):
     sizes: ClassVar[dict[str, dict[str, int]]]
     min_source_size: ClassVar[int] = len(SPECIAL_TOKENS) + 1  # smallest source vocabulary or feature width
     reads_features: ClassVar[bool] = False  # sources are vectors, not token ids
-    has_cross_attention: ClassVar[bool] = True
+    has_cross_attention: bool = True
     exports_to: tuple[str, ...] = ()  # engines besides torch
     renamed_parameters: ClassVar[Mapping[str, str]] = {}  # dotted parts of names in older files -> today's
     max_positions: int | None = None  # of a learned position table

@@ -45,7 +45,7 @@ class Captioner(Seq2Seq):
         "big": {"width": 1024, "layers": 4, "encoder_layers": 6, "heads": 16},
     }
     min_source_size, reads_features = 12, True
-    exports_to = ("onnx",)
+    exports_to: tuple[str, ...] = ("onnx",)
     renamed_parameters: ClassVar = {
         "eyes": "feature_encoder",
         "writer": "decoder",
@@ -66,17 +66,27 @@ class Captioner(Seq2Seq):
         decoder: str = "rnn",
         encoder: str = "cnn",
         frozen: bool = True,
+        self_attention: bool = False,
+        pooling: str = "none",
         dropout: float = 0.1,
     ) -> None:
+        """`self_attention` adds `encoder_layers` of it among the regions of a backbone.
+
+        `pooling` "mean" gives the decoder one vector, the mean of all items: a captioner without attention.
+        """
         super().__init__()
         self.item_width = item_width
-        self.feature_encoder = feature_encoder(encoder, frozen)(item_width, width, encoder_layers, heads, dropout)
+        make_encoder = feature_encoder(encoder, frozen, self_attention=self_attention)
+        self.feature_encoder = make_encoder(item_width, width, encoder_layers, heads, dropout)
+        self.is_pooled = pick("pooling", pooling, {"none": False, "mean": True})
+        if self.is_pooled:
+            self.has_cross_attention, self.exports_to = False, ()
         self.decoder = pick("decoder", decoder, DECODERS)(target_vocabulary, width, layers, heads, dropout)
         self.output = self.decoder.output
 
     @property
     def cross_attention_shape(self) -> tuple[int, int]:
-        return self.decoder.cross_attention_shape
+        return (0, 0) if self.is_pooled else self.decoder.cross_attention_shape
 
     def encode(self, source: Source, hook: AttentionHook | None = None) -> Memory:
         """Return a vector per item; the extra tensor is their mean, from which a recurrent decoder starts."""
@@ -87,6 +97,8 @@ class Captioner(Seq2Seq):
         features = self.feature_encoder(source.values, mask, hook)
         real = mask[:, 0, 0, :, None].to(features.dtype)  # (B, S, 1)
         mean = (features * real).sum(1) / source.lengths[:, None].to(features.dtype)
+        if self.is_pooled:
+            return Memory(mean[:, None], mask[..., :1], (mean,))
         return Memory(features, mask, (mean,))
 
     def start(self, memory: Memory) -> Any:
@@ -95,7 +107,10 @@ class Captioner(Seq2Seq):
     def advance(
         self, tokens: Tensor, state: Any, hook: AttentionHook | None = None, *, need_weights: bool = False
     ) -> Advance:
-        return self.decoder.advance(tokens, state, hook, need_weights=need_weights)
+        if not self.is_pooled:
+            return self.decoder.advance(tokens, state, hook, need_weights=need_weights)
+        features, state, _ = self.decoder.advance(tokens, state)  # the weight of a single vector is always 1
+        return Advance(features, state, features.new_zeros(features.shape[0], 0, features.shape[1], 1))
 
     def example(self) -> Source:
         return Source(torch.zeros(1, 1, self.item_width), torch.ones(1, dtype=torch.long))

@@ -122,13 +122,11 @@ class PatchMLP(nn.Module):
         return self.around.after(x, self.feed_forward(self.around.before(x)))
 
 
-class PatchEncoder(nn.Module):
-    """Projected patches and layers of self-attention (ViT, Dosovitskiy 2021)."""
+class SelfAttentionLayers(nn.Module):
+    """Layers of self-attention among items; `layers` may be 0. A hook sees them as kind "encoder"."""
 
-    def __init__(self, item_width: int, width: int, layers: int, heads: int, dropout: float) -> None:
+    def __init__(self, width: int, layers: int, heads: int, dropout: float) -> None:
         super().__init__()
-        self.project, self.positions = nn.Linear(item_width, width), GridPositions(width)
-        self.norm = nn.LayerNorm(width)
         self.layers = nn.ModuleList(
             TransformerEncoderLayer(
                 MultiHeadAttention(width, heads),
@@ -138,12 +136,25 @@ class PatchEncoder(nn.Module):
             for _ in range(layers)
         )
 
+    def attend(self, x: Tensor, mask: Tensor, hook: AttentionHook | None) -> Tensor:
+        """(B, S, D) -> (B, S, D)."""
+        for index, layer in enumerate(self.layers):
+            x = layer(x, mask, None, hook_for(hook, "encoder", index))
+        return x
+
+
+class PatchEncoder(SelfAttentionLayers):
+    """Projected patches and layers of self-attention (ViT, Dosovitskiy 2021)."""
+
+    def __init__(self, item_width: int, width: int, layers: int, heads: int, dropout: float) -> None:
+        super().__init__(width, layers, heads, dropout)
+        self.project, self.positions = nn.Linear(item_width, width), GridPositions(width)
+        self.norm = nn.LayerNorm(width)
+
     def forward(self, values: Tensor, mask: Tensor, hook: AttentionHook | None = None) -> Tensor:
         """(B, S, W) -> (B, S, D)."""
         x = self.positions(self.project(normalize_bytes(values, self.norm.weight.dtype)))
-        for index, layer in enumerate(self.layers):
-            x = layer(x, mask, None, hook_for(hook, "encoder", index))
-        normed: Tensor = self.norm(x)
+        normed: Tensor = self.norm(self.attend(x, mask, hook))
         return normed
 
 
@@ -166,28 +177,32 @@ class FrameEncoder(nn.Module):
         return normed
 
 
-class PrecomputedFeatures(nn.Module):
-    """Project the vectors that a frozen backbone computed before."""
+class PrecomputedFeatures(SelfAttentionLayers):
+    """Project the vectors that a frozen backbone computed before, and relate regions by self-attention."""
 
     def __init__(self, item_width: int, width: int, layers: int, heads: int, dropout: float) -> None:
-        super().__init__()
+        super().__init__(width, layers, heads, dropout)
         self.norm, self.project = nn.LayerNorm(item_width), nn.Linear(item_width, width)
         self.positions, self.dropout = GridPositions(width), Dropout(dropout)
+        if layers:
+            self.last_norm = nn.LayerNorm(width)
 
     def forward(self, values: Tensor, mask: Tensor, hook: AttentionHook | None = None) -> Tensor:
         """(B, S, W) -> (B, S, D)."""
         projected = self.project(self.norm(values.to(self.norm.weight.dtype)))
         features: Tensor = self.dropout(self.positions(projected))
+        if self.layers:
+            features = self.last_norm(self.attend(features, mask, hook))
         return features
 
 
 class FinetunedBackbone(nn.Module):
     """A pretrained network that is trained further."""
 
-    def __init__(self, network: Backbone, width: int, dropout: float) -> None:
+    def __init__(self, network: Backbone, width: int, layers: int, heads: int, dropout: float) -> None:
         super().__init__()
         self.network = network
-        self.features = PrecomputedFeatures(network.shape.width, width, 0, 0, dropout)
+        self.features = PrecomputedFeatures(network.shape.width, width, layers, heads, dropout)
 
     def forward(self, values: Tensor, mask: Tensor, hook: AttentionHook | None = None) -> Tensor:
         """(B, S, W) -> (B, S, D)."""
@@ -199,10 +214,13 @@ MakeEncoder = Callable[[int, int, int, int, float], nn.Module]  # item width, wi
 FEATURE_ENCODERS: dict[str, MakeEncoder] = {"cnn": CNNEncoder, "patches": PatchEncoder, "frames": FrameEncoder}
 
 
-def feature_encoder(name: str, frozen: bool) -> MakeEncoder:
+def feature_encoder(name: str, frozen: bool, *, self_attention: bool = False) -> MakeEncoder:
     """Return the encoder called `name`; another name is a backbone, whose features are precomputed if it is frozen."""
     if name in FEATURE_ENCODERS:
         return FEATURE_ENCODERS[name]
-    if frozen:
-        return PrecomputedFeatures
-    return lambda item_width, width, layers, heads, dropout: FinetunedBackbone(backbone(name), width, dropout)
+
+    def make(item_width: int, width: int, layers: int, heads: int, dropout: float) -> nn.Module:
+        sizes = width, layers if self_attention else 0, heads, dropout
+        return PrecomputedFeatures(item_width, *sizes) if frozen else FinetunedBackbone(backbone(name), *sizes)
+
+    return make

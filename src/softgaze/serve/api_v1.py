@@ -201,7 +201,8 @@ async def caption(request: Request, service: ServiceDep) -> dict[str, Any]:
     fields = schemas.CaptionRequest.model_validate(raw)
     model = service.registry.get(fields.model, IMAGE)
     options = service.search_options(model, fields.beam_size, fields.num_hypotheses)
-    job = CaptionJob(model, options, fields.attention, Path(service.settings.shared_dir))
+    mask = tuple(map(int, filter(None, fields.mask.split(","))))
+    job = CaptionJob(model, options, fields.attention, Path(service.settings.shared_dir), mask)
     captions = await service.run(request, job, [content], lengths=[0])
     return {"model": model.id, "captions": captions, "milliseconds": milliseconds_since(start)}
 

@@ -212,6 +212,7 @@ class CaptionJob:
     options: SearchOptions
     attention: bool
     directory: Path  # for temporary files: captioners read images by file name
+    mask: tuple[int, ...] = ()  # regions that get no attention
 
     def run(self, images: Sequence[bytes]) -> list[dict[str, Any]]:
         paths = [self.directory / f"image-{secrets.token_hex(16)}" for _ in images]
@@ -232,6 +233,8 @@ class CaptionJob:
         """Return the captions of image files as JSON."""
         translator = self.model.prepare_attention()
         captions = list(translator.translate_lines(paths, self.options))
+        if self.mask:
+            captions = [caption.explanation.what_if(mask=self.mask) for caption in captions]
         recorded: Sequence[Attention | None] = [None] * len(captions)
         if self.attention and self.model.has_attention:
             recorded = translator.attentions(captions)

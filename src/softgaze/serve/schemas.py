@@ -412,6 +412,13 @@ class CaptionRequest(BaseModel):
     beam_size: BeamSize = None
     num_hypotheses: NumHypotheses = 1
     attention: Annotated[bool, Field(description="Return the attention of each word over the image.")] = False
+    mask: Annotated[
+        str,
+        Field(
+            description="Regions that get no attention: their numbers, row by row from 0, separated by commas.",
+            pattern=r"^(\d{1,5}(,\d{1,5})*)?$",
+        ),
+    ] = ""
     api_key: ApiKey = None
 
 

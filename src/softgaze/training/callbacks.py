@@ -36,6 +36,7 @@ class Validation:
     chrf: float
     samples: tuple[tuple[str, str, str], ...]  # source, reference, translation
     is_best: bool
+    cider: float | None = None  # CIDEr-D of captions
 
 
 class Callback:

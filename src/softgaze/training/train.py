@@ -36,7 +36,11 @@ MAX_REPORTED = 10  # unreadable files reported one by one
 # Panels of the learning curve: title, then name, kind of metrics line, key and colour of each series.
 CURVES = {
     "loss per token": [("training loss", "update", "loss", 1), ("dev loss", "validation", "loss", 0)],
-    "score on held-out text": [("dev BLEU", "validation", "bleu", 2), ("dev chrF", "validation", "chrf", 3)],
+    "score on held-out text": [
+        ("dev BLEU", "validation", "bleu", 2),
+        ("dev chrF", "validation", "chrf", 3),
+        ("dev CIDEr", "validation", "cider", 1),
+    ],
 }
 
 
@@ -307,7 +311,11 @@ def write_learning_curve(metrics: Path, path: Path) -> None:
     for title, curves in CURVES.items():
         series = []
         for name, kind, key, style in curves:
-            points = [ChartPoint(line["elapsed"] / 60, line[key]) for line in lines if line["kind"] == kind]
+            points = [
+                ChartPoint(line["elapsed"] / 60, line[key])
+                for line in lines
+                if line["kind"] == kind and line.get(key) is not None
+            ]
             if points:
                 series.append(Series(f"{name} {points[-1].y:.3g}", points, style))
         y_axis = Axis.linear([point.y for curve in series for point in curve.points])

@@ -323,7 +323,7 @@ class Trainer:
         )
         self.distributed.barrier()  # translation may take longer than the rank timeout
         scores = self.distributed.broadcast(scores)
-        value = metric_value(scores, self.config.validation.metric)
+        value = metric_value(scores, str(self.config.validation.metric))
         progress = self.progress
         is_best = progress.best is None or value > progress.best
         if is_best:
@@ -450,11 +450,12 @@ class Trainer:
                 total[key] = total[key] + weight.double() if key in total else weight.double()
         restore_parameters(self.model, {key: (sums / len(names)).float() for key, sums in total.items()})
         scores, _ = validate(self.model, self.data, self.config.validation, self.device)
-        value, best = metric_value(scores, self.config.validation.metric), self.progress.best
+        value, best = metric_value(scores, str(self.config.validation.metric)), self.progress.best
         is_better = best is None or value > best
         if is_better:
             self.publish(scores, averaged=len(names))
         text = "loss {loss:.3f}, BLEU {bleu:.1f}, chrF {chrf:.1f}".format(**scores)
+        text += f", CIDEr {scores['cider']:.1f}" if "cider" in scores else ""
         comparison = "is better" if is_better else "is not better"
         self.callback.on_message(f"the average of {len(names)} validations {comparison}: {text}")
         restore_parameters(self.model, original)

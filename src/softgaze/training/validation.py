@@ -5,14 +5,17 @@ import math
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
+from itertools import zip_longest
 from pathlib import Path
 
 import numpy as np
 import torch
+from sacrebleu.metrics.chrf import CHRF
 
 from softgaze.alignment import train_aligner
 from softgaze.atomic_io import write_bytes, write_errors
 from softgaze.bundle import FAITHFULNESS, Tokenizers, add_facts
+from softgaze.caption_metrics import score_captions
 from softgaze.config import ValidationSettings
 from softgaze.data.batching import Batch, batch_by_length
 from softgaze.data.shards import Shards
@@ -47,14 +50,25 @@ HISTORY_WORDS = range(8, 15)  # source words of a sentence that fits a screen
 def validate(
     model: Seq2Seq, data: PreprocessedData, settings: ValidationSettings, device: torch.device
 ) -> tuple[dict[str, float], Samples]:
-    """Return loss, BLEU and chrF on the held-out pairs, and sample translations."""
-    pairs = data.dev_text[: settings.sentences]
+    """Return loss, BLEU and chrF on the held-out pairs, of captions also CIDEr-D, and sample translations."""
+    is_text, language = data.tokenizers.source.is_text, data.facts["languages"][1]
+    references: dict[str, list[str]] = {}  # of each file; pairs of text are never joined
+    for pair in () if is_text else data.dev_text:
+        references.setdefault(pair.source, []).append(pair.target)
+    entries = [([pair.target], pair.source) for pair in data.dev_text] if is_text else []
+    entries = (entries or [(texts, source) for source, texts in references.items()])[: settings.sentences]
     with evaluating(model):
-        outputs = translate_greedy(model, data.tokenizers, [pair.source for pair in pairs], device)
+        outputs = translate_greedy(model, data.tokenizers, [source for _, source in entries], device)
         loss = dev_loss(model, data.dev, device, data.tokenizers.frame)
-    scores = score(outputs, [pair.target for pair in pairs], language=data.facts["languages"][1], ter=False)
-    samples = tuple((pair.source, pair.target, output) for pair, output in zip(pairs, outputs, strict=True))
-    return {"loss": loss, "bleu": scores.bleu, "chrf": scores.chrf}, samples[: settings.samples]
+    samples = tuple((source, texts[0], output) for (texts, source), output in zip(entries, outputs, strict=True))
+    expected = [texts for texts, _ in entries]
+    if is_text:
+        scores = score(outputs, [text for [text] in expected], language=language, ter=False)
+        return {"loss": loss, "bleu": scores.bleu, "chrf": scores.chrf}, samples[: settings.samples]
+    captions = score_captions(outputs, expected, language=language).values
+    chrf = CHRF().corpus_score(outputs, [list(texts) for texts in zip_longest(*expected)]).score
+    scores_of_captions = {"bleu": captions["bleu_4"], "chrf": float(chrf), "cider": captions["cider"]}
+    return {"loss": loss, **scores_of_captions}, samples[: settings.samples]
 
 
 def calibrate_confidence(path: Path, data: PreprocessedData, device: torch.device) -> None:

@@ -11,6 +11,7 @@ from maps import random_stack
 from pictures import random_image_attention, scene_attention
 from softgaze.data.images import Box
 from softgaze.explain import Attention, SelectedMap, View
+from softgaze.explain.recording import AttentionStack
 from softgaze.explain.render.image_overlay import DIM, darkness
 from softgaze.explain.render.pages import image_page, without_self_attention
 from softgaze.explain.word_spans import EOS_MARK
@@ -104,6 +105,18 @@ def test_a_region_shows_the_words_that_attend_to_it(open_page):
     page.keyboard.press("Escape")
     page.mouse.move(0, 0)
     assert sentence(page) == CLEARED
+
+
+def test_a_region_shows_its_own_self_attention(open_page):
+    plain = random_image_attention(grid=(2, 2))
+    weights = np.array([[[[0.0, 0.0, 0.0, 1.0], [0.25] * 4, [0.25] * 4, [0.25] * 4]]])
+    parts = tuple(replace(part, encoder=AttentionStack(weights, np.ones((1, 1, 4)))) for part in plain.recording.parts)
+    page = open_page(image_page([replace(plain, recording=replace(plain.recording, parts=parts))]))
+    page.click("#self")
+    page.locator("#stage").focus()
+    page.keyboard.press("ArrowRight")
+    assert "largest at row 2, column 2 (100 %); 0.0 % stays inside" in sentence(page)
+    assert open_page(image_page([plain])).locator("#self").count() == 0
 
 
 def test_dragging_selects_a_region(open_page):

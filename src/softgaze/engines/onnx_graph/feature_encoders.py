@@ -22,7 +22,7 @@ from softgaze.engines.onnx_graph.transformer import (
     split_heads,
 )
 from softgaze.errors import UsageError
-from softgaze.models.backbones import EFFICIENTNET, RGB, Backbone, backbone, grid_size
+from softgaze.models.backbones import EFFICIENTNETS, RGB, Backbone, backbone, grid_size
 from softgaze.models.captioner import Captioner
 from softgaze.models.conv import HALVE_VARIANCE, ConvEncoderLayer
 from softgaze.models.feature_encoders import (
@@ -36,6 +36,7 @@ from softgaze.models.feature_encoders import (
     PatchEncoder,
     PatchMLP,
     PrecomputedFeatures,
+    SelfAttentionLayers,
 )
 from softgaze.models.transformer import TransformerEncoderLayer
 from softgaze.positions import frequencies
@@ -86,7 +87,12 @@ def patch_encoder(graph: GraphBuilder, encoder: PatchEncoder, inputs: FeatureInp
     """Self-attention among patches."""
     projected = graph.linear(encoder.project, scale_pixels(graph, inputs.values))
     vectors = add_grid_positions(graph, encoder.positions, projected)
-    mask = graph.additive_mask(graph.unsqueeze(inputs.mask, 1))  # (N, 1, 1, S)
+    return graph.norm(encoder.norm, self_attention(graph, encoder, vectors, inputs.mask))
+
+
+def self_attention(graph: GraphBuilder, encoder: SelfAttentionLayers, vectors: str, padding: str) -> str:
+    """Add layers of self-attention among items (N, S, D)."""
+    mask = graph.additive_mask(graph.unsqueeze(padding, 1))  # (N, 1, 1, S)
     for module in encoder.layers:
         layer = cast(TransformerEncoderLayer, module)
         attention, normalized = layer.attention, pre_norm(graph, layer.around_attention, vectors)
@@ -96,12 +102,15 @@ def patch_encoder(graph: GraphBuilder, encoder: PatchEncoder, inputs: FeatureInp
         context, _ = attend(graph, query, keys, values, mask)
         vectors = graph.op("Add", vectors, graph.linear(attention.output, join_heads(graph, attention, context)))
         vectors = feed_forward(graph, layer.around_feed_forward, layer.feed_forward, vectors)
-    return graph.norm(encoder.norm, vectors)
+    return vectors
 
 
 def precomputed_features(graph: GraphBuilder, encoder: PrecomputedFeatures, inputs: FeatureInput) -> str:
     projected = graph.linear(encoder.project, graph.norm(encoder.norm, inputs.values))
-    return add_grid_positions(graph, encoder.positions, projected)
+    vectors = add_grid_positions(graph, encoder.positions, projected)
+    if not encoder.layers:
+        return vectors
+    return graph.norm(encoder.last_norm, self_attention(graph, encoder, vectors, inputs.mask))
 
 
 def finetuned_backbone(graph: GraphBuilder, encoder: FinetunedBackbone, inputs: FeatureInput) -> str:
@@ -159,10 +168,10 @@ def frozen_backbone(graph: GraphBuilder, name: str, patches: str, width: int) ->
 
 def backbone_features(graph: GraphBuilder, network: Backbone, image: str) -> str:
     """A feature vector for each patch of an image with values in −1…1, (N, S, width)."""
-    if network.name != EFFICIENTNET:
+    if network.name not in EFFICIENTNETS:
         raise UsageError(
-            f"{network.name}: a Hugging Face backbone cannot be exported to onnx; "
-            f"use {EFFICIENTNET}, cnn, patches or frames"
+            f"{network.name}: the backbone of a directory cannot be exported to onnx; "
+            f"use {next(iter(EFFICIENTNETS))}, cnn, patches or frames"
         )
     model: Any = network.network  # (N, 3, 224, 224) -> (N, 1280, 7, 7)
     image = conv_bn_relu6(graph, model._conv_stem, model._bn0, image)

@@ -9,13 +9,14 @@ const find = (id) => document.getElementById(id);
 const ALTERNATIVES = 3;
 const WHOLE_IMAGE = [0, 0, 1, 1]; // left, top, right, bottom
 const SHADE = [10, 14, 20], SHADE_ALPHA = 0.72; // over regions without attention
+const MASKED = "#808080"; // over regions that get no attention
 const BODY_SHARE = 0.9; // of the body limit, for the image itself
 const MAX_SIDE = 1024; // pixels of an image that must be shrunk; models see fewer
 const MIN_SHARE = 0.02; // of a word's largest weight, to highlight the word of a region
 
 export class ImagePanel {
   constructor(captioners, maxBytes) {
-    Object.assign(this, { maxBytes, caption: null, pinned: null, word: null, region: null });
+    Object.assign(this, { maxBytes, caption: null, pinned: null, word: null, region: null, masked: new Set() });
     setOptions(find("captioner"), captioners.map(({ id }) => [id, id]), captioners[0].id);
     find("captioner-field").hidden = captioners.length < 2;
     find("captioner").addEventListener("change", () => this.file && this.send(this.file));
@@ -28,6 +29,7 @@ export class ImagePanel {
     const frame = find("frame"), words = find("caption");
     frame.addEventListener("pointermove", (event) => this.hoverRegion(this.regionAt(event)));
     frame.addEventListener("pointerleave", () => this.hoverRegion(null));
+    frame.addEventListener("click", (event) => this.toggleMask(this.regionAt(event)));
     frame.addEventListener("keydown", (event) => this.onKey(event));
     frame.addEventListener("blur", () => this.hoverRegion(null));
     for (const name of ["pointerover", "focusin"]) words.addEventListener(name, (event) => this.hoverWord(event.target.closest(".word")));
@@ -39,16 +41,16 @@ export class ImagePanel {
 
   // --- request
 
-  async send(file) {
+  async send(file, masked = new Set()) {
     this.request?.abort();
     const { signal } = (this.request = new AbortController());
-    this.file = file;
+    Object.assign(this, { file, masked });
     if (!(await this.preview(file))) return showError(t("cannot-show", { name: isolated(file.name) }));
     if (signal.aborted) return;
     this.setCaption(null);
     find("caption-weights").textContent = t("image-working", { name: isolated(file.name) });
     const image = file.size < BODY_SHARE * this.maxBytes ? file : await shrink(find("photo"));
-    const fields = { image, model: find("captioner").value, attention: "true", num_hypotheses: String(1 + ALTERNATIVES) };
+    const fields = { image, model: find("captioner").value, attention: "true", num_hypotheses: String(1 + ALTERNATIVES), mask: [...masked].join(",") };
     const response = await reportErrors(() => postForm("v1/caption", fields, signal));
     if (!signal.aborted) this.setCaption(response?.captions[0] ?? null);
   }
@@ -94,10 +96,19 @@ export class ImagePanel {
     const { rows, columns } = this.attention.grid, region = this.region ?? 0, row = Math.floor(region / columns), column = region % columns;
     const steps = { ArrowLeft: [0, -1], ArrowRight: [0, 1], ArrowUp: [-1, 0], ArrowDown: [1, 0] };
     if (event.key === "Escape") return this.hoverRegion(null);
+    if (event.key === "Enter") return this.toggleMask(this.region);
     if (!steps[event.key]) return;
     event.preventDefault();
     const [down, right] = this.region === null ? [0, 0] : steps[event.key];
     this.hoverRegion(clamp(row + down, rows) * columns + clamp(column + right, columns));
+  }
+
+  /* Caption the image again without attention to a region, or with it again. */
+  toggleMask(region) {
+    if (region === null || !this.attention || this.masked.size >= this.attention.grid.rows * this.attention.grid.columns - 1) return;
+    const masked = new Set(this.masked);
+    if (!masked.delete(region)) masked.add(region);
+    this.send(this.file, masked);
   }
 
   hoverWord(element) {
@@ -176,6 +187,8 @@ export class ImagePanel {
       context.imageSmoothingQuality = "high";
       context.drawImage(this.shadeImage(number), ...corner(0), cell.width * columns, cell.height * rows);
     }
+    context.fillStyle = MASKED;
+    for (const region of this.masked) context.fillRect(...corner(region), cell.width, cell.height);
     if (this.region !== null) frameCell(context, corner(this.region), cell);
   }
 

