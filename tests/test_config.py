@@ -20,12 +20,13 @@ from softgaze.models import MODELS
 def test_assignments_become_typed_settings():
     settings = parse_assignments(
         ["training.seed=7", "training.learning_rate=1e-3", "data.joint=false", "model.options.score=dot"]
+        + ["model.options.shortcut=false", "model.options.dropout=1e-1"]
     )
     config = parse_config(settings)
     assert config.training.seed == 7
     assert config.training.learning_rate == 1e-3
     assert config.data.joint is False
-    assert config.model.options == {"score": "dot"}
+    assert config.model.options == {"score": "dot", "shortcut": False, "dropout": 0.1}
 
 
 @pytest.mark.parametrize("text", ["seed", "=3", ""])

@@ -4,6 +4,7 @@ A setting of None gets the default of the arch and size (`DEFAULTS`). Unknown na
 """
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -245,10 +246,11 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         target = settings
         for section in sections:
             target = target.setdefault(section, {})
-        try:  # a number such as 1e-3, which YAML 1.1 reads as a string, or a YAML scalar
-            target[key] = float(value) if "e" in value.lower() else yaml.safe_load(value)
-        except (ValueError, yaml.YAMLError):
-            target[key] = value
+        target[key] = value
+        with suppress(ValueError, yaml.YAMLError):
+            target[key] = yaml.safe_load(value)
+            if isinstance(target[key], str) and "e" in value.lower():
+                target[key] = float(value)  # such as 1e-3, which YAML 1.1 reads as a string
     return settings
 
 
