@@ -18,10 +18,9 @@ from softgaze.models import MODELS
 
 
 def test_assignments_become_typed_settings():
-    settings = parse_assignments(
-        ["training.seed=7", "training.learning_rate=1e-3", "data.joint=false", "model.options.score=dot"]
-        + ["model.options.shortcut=false", "model.options.dropout=1e-1"]
-    )
+    texts = ["training.seed=7", "training.learning_rate=1e-3", "data.joint=false"]
+    options = ["score=dot", "shortcut=false", "dropout=1e-1"]
+    settings = parse_assignments([*texts, *(f"model.options.{option}" for option in options)])
     config = parse_config(settings)
     assert config.training.seed == 7
     assert config.training.learning_rate == 1e-3
