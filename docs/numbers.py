@@ -30,11 +30,26 @@ def figures() -> dict[str, str]:
     for recipe in ("multi30k-en-de", "libreoffice-en-ko"):
         for model, result in read(f"recipes/{recipe}/results.json").items():
             found[f"{recipe}.{model}"] = f"{result['bleu']:.2f}"
+    found |= by_length(read("recipes/multi30k-en-de/results.json"))
     aligners = (ROOT / "benchmarks/aligners.md").read_text(encoding="utf-8")
     found["aer.hansards"] = re.search(r"^\| softgaze \| unseen \| ([\d.]+) \|", aligners, re.MULTILINE)[1]  # type: ignore[index]
     starts = read("benchmarks/learning-starts.json")
     best = max(each["bleu"] for each in starts if "quickstart" in each["corpus"])
     return found | {"quickstart.bleu": f"{best:.1f}"}
+
+
+def by_length(results: dict[str, Any]) -> dict[str, str]:
+    """Return how far attention raises BLEU, and the BLEU of the longest bucket in per cent of that of the shortest."""
+    models = ("rnn", "rnn-bahdanau", "rnn-luong")
+    scores = {
+        model: [bucket["scores"][model]["bleu"]["score"] for bucket in results[model]["lengths"]["by_length"]]
+        for model in models
+    }
+    raised = [
+        with_ - without for model in models[1:] for with_, without in zip(scores[model], scores["rnn"], strict=True)
+    ]
+    kept = {f"m30k.keep.{model}": f"{100 * row[-1] / row[0]:.0f}" for model, row in scores.items()}
+    return kept | {"m30k.least": f"{min(raised):.0f}", "m30k.most": f"{max(raised):.0f}"}
 
 
 def read(path: str) -> Any:

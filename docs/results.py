@@ -113,8 +113,7 @@ def starts() -> str:
 
 def over_ray() -> str:
     record = json.loads((ROOT / "benchmarks/over_ray.json").read_text(encoding="utf-8"))
-    names = {"a Ray of its own": "a local Ray instance", "a running Ray": "a running Ray cluster"}
-    rows = [(names.get(name, name), f"{median(rates):.0f}") for name, rates in record["rates"].items()]
+    rows = [(name, f"{median(rates):.0f}") for name, rates in record["rates"].items()]
     about = f"{record['lines']:,} lines on one machine with 2 cores; the output is the same. [Scale](scale.md)."
     return f"{table(('', 'lines per second'), rows)}\n\n{about}"
 

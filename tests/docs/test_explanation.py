@@ -26,6 +26,7 @@ def test_the_figures_in_the_text_are_current():
     for page in documents:
         text = page.read_text(encoding="utf-8")
         assert numbers.filled(text) == text, f"{page}: run python -m docs.numbers"
+        assert not re.search("^<!-- = ", text, re.MULTILINE), "a line that begins with a comment is no paragraph"
 
 
 def test_an_old_figure_is_replaced():

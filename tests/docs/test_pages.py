@@ -30,7 +30,7 @@ from softgaze.serve.settings import Settings
 
 ROOT = Path(__file__).parents[2]
 PATTERNS = ("*.md", "docs/**/*.md", "recipes/*/README.md", "benchmarks/*.md")
-GENERATED = {"cli", "settings", "http-api", "exit-codes", "environment"}  # by docs/reference.py
+GENERATED = {"cli", "settings", "http-api", "exit-codes", "error-messages", "environment"}  # by docs/reference.py
 DOCUMENTS = sorted(
     {path for each in PATTERNS for path in ROOT.glob(each) if path.stem not in GENERATED} - {ROOT / "docs/log.md"}
 )
