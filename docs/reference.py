@@ -207,7 +207,7 @@ def exit_code_page() -> str:
 def message_page() -> str:
     """Return every error message of the package by exit code; … stands for names and numbers."""
     note = (
-        "Every message that softgaze raises for users, from its source; … stands for names and numbers. The last column "
+        "Every message that softgaze raises for users; … stands for names and numbers. The last column "
         "links to an explanation in [troubleshooting](../howto/troubleshooting.md)."
     )
     explained = troubleshooting()
