@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from docs.results import ROOT, lines, medians
+from docs.results import ROOT, decoding_medians, lines, medians
 
 MARK = re.compile(r"(<!-- = ([\w.-]+) -->)[\d.,]*\d")
 DOCUMENTS = ("*.md", "docs/**/*.md")
@@ -25,7 +25,7 @@ def figures() -> dict[str, str]:
     }
     speeds = medians(lines("benchmarks/results.jsonl"), "case", "tokens_per_second")["transformer tiny"]
     found |= {f"training.{name}": f"{speed:,.0f}" for name, speed in speeds.items()}
-    speeds = medians(lines("benchmarks/decoding.jsonl"), "setting", "sentences_per_second")[DECODING]
+    speeds = decoding_medians()[DECODING]
     found |= {f"decoding.{name}": f"{speed:,.1f}" for name, speed in speeds.items()}
     for recipe in ("multi30k-en-de", "libreoffice-en-ko"):
         for model, result in read(f"recipes/{recipe}/results.json").items():
