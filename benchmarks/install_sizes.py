@@ -11,9 +11,10 @@ from pathlib import Path
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
 
-from benchmarks.shipping import ROOT, needed, package_size
+from benchmarks.shipping import needed, package_size
 
-OUT = Path(__file__).with_name("install-sizes.json")
+ROOT = Path(__file__).parents[1]
+OUT = ROOT / "benchmarks/install-sizes.json"
 
 
 def closure(requirements: list[str]) -> dict[str, int]:
