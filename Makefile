@@ -65,6 +65,7 @@ audit: setup-dev            ## check the pinned packages for known vulnerabiliti
 docs: setup-dev            ## run the guide, redraw its figures and build the site: build/site/index.html
 	$(BIN)/python -m docs.diagrams
 	$(BIN)/python -m docs.results
+	$(BIN)/python -m docs.numbers
 	$(BIN)/python -m docs.chapters
 	$(BIN)/python -m docs.notebooks
 	$(BIN)/python -m sphinx --quiet --fail-on-warning --keep-going -c docs . build/site

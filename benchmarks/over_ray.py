@@ -20,7 +20,11 @@ from benchmarks.report import Spread, circumstances
 from benchmarks.scaling import PAGE, ROOT, between_marks
 
 RECORD = Path(__file__).with_name("over_ray.json")
-WAYS = {"one process": (), "a Ray of its own": ("--on", "ray"), "a running Ray": ("--on", "ray", "--address")}
+WAYS = {
+    "one process": (),
+    "a local Ray instance": ("--on", "ray"),
+    "a running Ray cluster": ("--on", "ray", "--address"),
+}
 
 
 def seconds(words: list[str]) -> float:

@@ -257,13 +257,13 @@ def package_size(name: str) -> int:
     return sum(path.stat().st_size for path in paths if path.is_file())
 
 
-def needed(name: str) -> Iterator[str]:
-    """Yield the installed requirements of a package."""
+def needed(name: str, extra: str = "") -> Iterator[str]:
+    """Yield the installed requirements of a package, and of one of its extras."""
     from packaging.requirements import Requirement
 
     for text in distribution(name).requires or []:
         wanted = Requirement(text)
-        if wanted.marker is None or wanted.marker.evaluate({"extra": ""}):
+        if wanted.marker is None or wanted.marker.evaluate({"extra": extra}):
             try:
                 yield distribution(wanted.name).metadata["Name"].lower()
             except PackageNotFoundError:

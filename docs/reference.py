@@ -1,11 +1,13 @@
-"""Reference pages made from the program itself: commands, settings, HTTP API, exit codes, environment variables.
+"""Reference pages made from the program itself: commands, settings, HTTP API, exit codes, messages, environment.
 
 docs/conf.py writes them before it builds the site.
 """
 
+import ast
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import fields
+from pathlib import Path
 from typing import Any, Literal, get_origin
 
 from fastapi import FastAPI
@@ -39,6 +41,7 @@ def pages() -> dict[str, str]:
         "settings.md": settings_page(),
         "http-api.md": http_page(),
         "exit-codes.md": exit_code_page(),
+        "error-messages.md": message_page(),
         "environment.md": environment_page(),
     }
 
@@ -199,6 +202,70 @@ def exit_code_page() -> str:
         "The library raises the same classes. [Troubleshooting](../howto/troubleshooting.md) explains frequent errors."
     )
     return "\n\n".join(["# Exit codes", note, table(("code", "class", "meaning"), rows)]) + "\n"
+
+
+def message_page() -> str:
+    """Return every error message of the package by exit code; … stands for names and numbers."""
+    note = (
+        "Every message that softgaze raises for users; … stands for names and numbers. The last column "
+        "links to an explanation in [troubleshooting](../howto/troubleshooting.md)."
+    )
+    explained = troubleshooting()
+    texts = ["# Error messages", note]
+    for error in sorted(errors.SoftgazeError.__subclasses__(), key=lambda each: each.exit_code):
+        rows = [
+            (
+                part,
+                plain(text),
+                f"[{explained[text]}](../howto/troubleshooting.md#{slug(explained[text])})"
+                if text in explained
+                else "",
+            )
+            for name, text, part in messages()
+            if name == error.__name__
+        ]
+        texts += [f"## Exit code {error.exit_code}", table(("part", "message", ""), rows)]
+    return "\n\n".join(texts) + "\n"
+
+
+def messages() -> list[tuple[str, str, str]]:
+    """Return class, text and part of the package of every error written for users."""
+    classes = {each.__name__ for each in errors.SoftgazeError.__subclasses__()}
+    root = Path(errors.__file__).parent
+    found = set()
+    for path in root.rglob("*.py"):
+        part = path.relative_to(root).parts[0].removesuffix(".py").strip("_")
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in classes and node.args:
+                text = template(node.args[0])
+                if re.search(r"\w{3}", text):
+                    found.add((node.func.id, text, part))
+    return sorted(found, key=lambda each: (each[2], each[1]))
+
+
+def template(node: ast.expr) -> str:
+    """Return the text of a string; … stands for each expression in it."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    if isinstance(node, ast.JoinedStr):
+        return "".join(template(part) if isinstance(part, ast.Constant) else "…" for part in node.values)
+    return ""
+
+
+def troubleshooting() -> dict[str, str]:
+    """Return {message: heading} of the troubleshooting page."""
+    page = Path(__file__).parent / "howto/troubleshooting.md"
+    return {
+        text: heading
+        for heading, text in re.findall(
+            r"^## (.*)\n\n```text\n(.*)\n```$", page.read_text(encoding="utf-8"), re.MULTILINE
+        )
+    }
+
+
+def slug(heading: str) -> str:
+    """Return the anchor of a heading."""
+    return re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
 
 
 def environment_page() -> str:

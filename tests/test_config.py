@@ -18,14 +18,14 @@ from softgaze.models import MODELS
 
 
 def test_assignments_become_typed_settings():
-    settings = parse_assignments(
-        ["training.seed=7", "training.learning_rate=1e-3", "data.joint=false", "model.options.tie=true"]
-    )
+    texts = ["training.seed=7", "training.learning_rate=1e-3", "data.joint=false"]
+    options = ["score=dot", "shortcut=false", "dropout=1e-1"]
+    settings = parse_assignments([*texts, *(f"model.options.{option}" for option in options)])
     config = parse_config(settings)
     assert config.training.seed == 7
     assert config.training.learning_rate == 1e-3
     assert config.data.joint is False
-    assert config.model.options == {"tie": True}  # not the string, though it has an e
+    assert config.model.options == {"score": "dot", "shortcut": False, "dropout": 0.1}
 
 
 @pytest.mark.parametrize("text", ["seed", "=3", ""])

@@ -3,8 +3,8 @@
 A setting of None gets the default of the arch and size (`DEFAULTS`). Unknown names are errors.
 """
 
-import re
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
@@ -229,8 +229,6 @@ def resolve(config: Config, *, trained: bool = False) -> Config:
     return config.model_copy(update={"training": training, "model": model, "budget": budget, "validation": validation})
 
 
-NUMBER = re.compile(r"[-+]?(\d+\.?\d*|\.\d+)e[-+]?\d+", re.IGNORECASE)
-
 # --- reading settings ---------------------------------------------------------------------------------------------
 
 
@@ -274,12 +272,11 @@ def parse_assignments(assignments: Iterable[str]) -> dict[str, Any]:
         target = settings
         for section in sections:
             target = target.setdefault(section, {})
-        try:
+        target[key] = value
+        with suppress(ValueError, yaml.YAMLError):
             target[key] = yaml.safe_load(value)
-        except yaml.YAMLError:
-            target[key] = value
-        if isinstance(target[key], str) and NUMBER.fullmatch(value.strip()):
-            target[key] = float(value)  # such as 1e-3, which YAML 1.1 reads as a string
+            if isinstance(target[key], str) and "e" in value.lower():
+                target[key] = float(value)  # such as 1e-3, which YAML 1.1 reads as a string
     return settings
 
 

@@ -4,7 +4,9 @@ import json
 import re
 from pathlib import Path
 
-from docs import results
+import pytest
+
+from docs import numbers, results
 from softgaze import cli
 from softgaze.config import setting_names
 from softgaze.models import MODELS, model_options
@@ -16,6 +18,24 @@ MIGRATION = (ROOT / "docs/migration.md").read_text(encoding="utf-8")
 def test_the_result_pages_are_current():
     assert results.PAGE.read_text(encoding="utf-8") == results.page()
     assert results.CHOICE.read_text(encoding="utf-8") == results.choice_page()
+
+
+def test_the_figures_in_the_text_are_current():
+    documents = numbers.documents()
+    assert {ROOT / "README.md", ROOT / "README.ko.md"} <= {*documents}
+    for page in documents:
+        text = page.read_text(encoding="utf-8")
+        assert numbers.filled(text) == text, f"{page}: run python -m docs.numbers"
+        assert not re.search("^<!-- = ", text, re.MULTILINE), "a line that begins with a comment is no paragraph"
+
+
+def test_an_old_figure_is_replaced():
+    assert (
+        numbers.filled("<!-- = install.base -->1 MB")
+        == f"<!-- = install.base -->{numbers.figures()['install.base']} MB"
+    )
+    with pytest.raises(KeyError):
+        numbers.filled("<!-- = no.figure -->1")
 
 
 def test_a_changed_result_changes_the_page(tmp_path, monkeypatch):

@@ -107,10 +107,8 @@ def test_a_chapter_has_all_its_parts(chapter):
 
 
 @pytest.mark.parametrize("page", sorted(GUIDE.rglob("*.md")), ids=name)
-def test_links_and_figures_exist(page):
+def test_figures_have_descriptions(page):
     text = FENCED.sub("", page.read_text(encoding="utf-8"))
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", text):
-        assert (page.parent / target).exists(), target
     assert all(alternative for alternative, _ in IMAGE.findall(text))
 
 

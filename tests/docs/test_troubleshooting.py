@@ -7,17 +7,11 @@ from pathlib import Path
 import pytest
 
 import softgaze
+from docs.reference import messages, template, troubleshooting
 
 ROOT = Path(__file__).parents[2]
 PAGE = (ROOT / "docs/howto/troubleshooting.md").read_text(encoding="utf-8")
 MESSAGES = re.findall(r"^```text\n(.*?)\n```$", PAGE, re.MULTILINE)
-
-
-def template(node):
-    """Return the text of a string; … stands for each expression in it."""
-    if isinstance(node, ast.Constant):
-        return node.value if isinstance(node.value, str) else ""
-    return "".join(template(part) if isinstance(part, ast.Constant) else "…" for part in node.values)
 
 
 @pytest.fixture(scope="module")
@@ -46,3 +40,10 @@ def test_a_changed_message_is_detected():
 def test_every_anchor_is_unique():
     headings = re.findall(r"^## (.*)$", PAGE, re.MULTILINE)
     assert len({heading.lower() for heading in headings}) == len(headings) >= 15
+
+
+def test_every_error_of_the_package_is_in_the_reference():
+    """`reference/error-messages.md` lists them; those of the troubleshooting page are linked."""
+    listed = {text for _, text, _ in messages()}
+    assert len(listed) > 200
+    assert len(listed & troubleshooting().keys()) >= 15

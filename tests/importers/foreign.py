@@ -108,7 +108,7 @@ def marian(
     return save(transformers.MarianMTModel(config), directory, files, seed, **saving)
 
 
-NLLB_CODES = ("deu_Latn", "eng_Latn", "fra_Latn", "zul_Latn")
+NLLB_CODES = ("deu_Latn", "eng_Latn", "fra_Latn", "kor_Hang", "zul_Latn")
 FAIRSEQ = ("<s>", "<pad>", "</s>", "<unk>")
 
 

@@ -130,15 +130,31 @@ TestFiles = Annotated[
 SourceLang = Annotated[str | None, option("Source language.", metavar="CODE", default="from file suffix", panel=DATA)]
 TargetLang = Annotated[str | None, option("Target language.", metavar="CODE", default="from file suffix", panel=DATA)]
 ModelSource = Annotated[
-    str | None, option("Source language of a multilingual model.", "--source-lang", metavar="CODE", panel=MODEL_PANEL)
+    str | None,
+    option(
+        "Source language of a multilingual model.",
+        "--source-lang",
+        metavar="CODE",
+        default="of the model",
+        panel=MODEL_PANEL,
+    ),
 ]
 ModelTarget = Annotated[
-    str | None, option("Target language of a multilingual model.", "--target-lang", metavar="CODE", panel=MODEL_PANEL)
+    str | None,
+    option(
+        "Target language of a multilingual model.",
+        "--target-lang",
+        metavar="CODE",
+        default="of the model",
+        panel=MODEL_PANEL,
+    ),
 ]
 Vocabulary = Annotated[int | None, option("Vocabulary size, in subwords.", default="from corpus", panel=DATA)]
 ModelSize = Annotated[SizeName | None, choice("Model size.", default="tiny", panel=MODEL_PANEL)]
-Minutes = Annotated[float | None, option("Training time in minutes, over all resumes.", panel=LIMITS)]
-Steps = Annotated[int | None, option("Number of updates.", panel=LIMITS)]
+Minutes = Annotated[
+    float | None, option("Training time in minutes, over all resumes.", default="no limit", panel=LIMITS)
+]
+Steps = Annotated[int | None, option("Number of updates.", default="no limit", panel=LIMITS)]
 Seed = Annotated[int | None, option("Random seed.", default="1")]
 ConfigFile = Annotated[Path | None, option("YAML file of settings.", metavar="FILE")]
 Assignments = Annotated[

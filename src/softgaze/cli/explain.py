@@ -68,9 +68,10 @@ def explain(
     layer: Annotated[int | None, option("Layer, from 0.", default="selected", panel=MAP, min=0)] = None,
     head: Annotated[int | None, option("Head of --layer, from 0.", default="mean", panel=MAP, min=0)] = None,
     rows: Annotated[
-        opt.RowMeaning | None, choice("Step a row shows: predicting or reading its word.", panel=MAP)
+        opt.RowMeaning | None,
+        choice("Step a row shows: predicting or reading its word.", default="selected", panel=MAP),
     ] = None,
-    measure: Annotated[opt.MapMeasure | None, choice("Values of the map.", panel=MAP)] = None,
+    measure: Annotated[opt.MapMeasure | None, choice("Values of the map.", default="selected", panel=MAP)] = None,
     subwords: Annotated[bool, flag("Show subwords instead of words.", "--subwords", panel=MAP)] = False,
     corpus: Annotated[
         Path | None, option("Rank the sentences of a file by likely errors.", metavar="SRC", panel=CORPUS)

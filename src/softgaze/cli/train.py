@@ -64,7 +64,7 @@ def train(
     ] = None,
     minutes: opt.Minutes = None,
     steps: opt.Steps = None,
-    epochs: Annotated[int | None, option("Number of epochs.", panel=opt.LIMITS)] = None,
+    epochs: Annotated[int | None, option("Number of epochs.", default="no limit", panel=opt.LIMITS)] = None,
     seed: opt.Seed = None,
     config: opt.ConfigFile = None,
     assignments: opt.Assignments = None,

@@ -70,9 +70,10 @@ def translate(
         float | None,
         option("Below 1 is more conservative, above 1 more random.", metavar="X", default="1", panel=SAMPLING),
     ] = None,
-    top_k: Annotated[int | None, option("Sample from the N likeliest subwords.", panel=SAMPLING)] = None,
+    top_k: Annotated[int | None, option("Sample from the N likeliest subwords.", default="all", panel=SAMPLING)] = None,
     top_p: Annotated[
-        float | None, option("Sample from the likeliest subwords of total probability X.", metavar="X", panel=SAMPLING)
+        float | None,
+        option("Sample from the likeliest subwords of total probability X.", metavar="X", default="1", panel=SAMPLING),
     ] = None,
     seed: Annotated[int | None, option("Random seed of sampling.", default="0", panel=SAMPLING)] = None,
     format_name: Annotated[
