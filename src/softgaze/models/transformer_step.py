@@ -1,7 +1,7 @@
 """One decoder step of a Transformer for a search without hooks: the layers of `transformer.py`, one token at a time.
 
-A step of a small model has little arithmetic. Module calls, input checks and general shapes took half of its time; here
-are only the tensor operations.
+A step of a small model has little arithmetic: module calls and general shapes took half of its time. Here are only the
+tensor operations, and `attend`.
 
 Shapes: R rows (hypotheses), N memories (sources), R/N consecutive rows each; H heads, S source length, D width.
 """
@@ -14,7 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 from torch.nn.modules.module import _has_any_global_hook
 
-from softgaze.attention import MultiHeadAttention, Positions
+from softgaze.attention import MultiHeadAttention, Positions, attend
 from softgaze.kv_cache import KVCache
 
 if TYPE_CHECKING:
@@ -53,8 +53,8 @@ class TransformerStep:
         self.model, self.output = model, linear(cast(nn.Linear, model.output))
         self.norm = norm(model.decoder_norm)
         self.layers = [layer_step(layer) for layer in cast("list[TransformerDecoderLayer]", model.decoder)]
-        self.mask: Tensor | None = None  # of the last step
-        self.bias: Tensor | None = None  # added to its scores: −inf at padding; None without padding
+        self.last_mask: Tensor | None = None
+        self.mask: Tensor | None = None  # of the last step; None without padding
 
     def __call__(self, token: Tensor, state: "TransformerState") -> tuple[Tensor, "TransformerState"]:
         model, first = self.model, state.caches[0].length
@@ -62,19 +62,19 @@ class TransformerStep:
         embedded = model.target_embedding(token)[:, None] * model.scale
         x: Tensor = model.target_embedding_norm(model.target_positions.add(embedded, position)[:, 0])
         prepared = model.target_positions.prepare(position)
-        if state.memory_mask is not self.mask:
-            self.mask, padding = state.memory_mask, ~state.memory_mask
-            self.bias = x.new_zeros(padding.shape).masked_fill(padding, -torch.inf) if bool(padding.any()) else None
+        if state.memory_mask is not self.last_mask:
+            self.last_mask = state.memory_mask
+            self.mask = None if bool(self.last_mask.all()) else self.last_mask
         caches = []
         for layer, cache, memory in zip(self.layers, state.caches, state.memories, strict=True):
-            x, cache = layer(x, cast(KVCache, cache), memory, self.bias, prepared)
+            x, cache = layer(x, cast(KVCache, cache), memory, self.mask, prepared)
             caches.append(cache)
         return self.output(self.norm(x)), state._replace(caches=tuple(caches))
 
 
 def layer_step(layer: "TransformerDecoderLayer") -> LayerStep:
     """Return the step of one layer."""
-    attend = self_attention_step(cast(MultiHeadAttention, layer.attention))
+    self_attention = self_attention_step(cast(MultiHeadAttention, layer.attention))
     cross = cross_attention_step(layer.cross)
     feed_forward = cast("FeedForward", layer.feed_forward)
     activate, outer = feed_forward.activate, linear(feed_forward.outer)
@@ -84,11 +84,11 @@ def layer_step(layer: "TransformerDecoderLayer") -> LayerStep:
     )
 
     def step(
-        x: Tensor, cache: KVCache, memory: KVCache, bias: Tensor | None, positions: Positions
+        x: Tensor, cache: KVCache, memory: KVCache, mask: Tensor | None, positions: Positions
     ) -> tuple[Tensor, KVCache]:
-        context, cache = attend(before_attention(x), cache, positions)
+        context, cache = self_attention(before_attention(x), cache, positions)
         x = after_attention(x + context)
-        x = after_cross(x + cross(before_cross(x), memory, bias))
+        x = after_cross(x + cross(before_cross(x), memory, mask))
         return after(x + outer(activate(before(x)))), cache
 
     return step
@@ -106,21 +106,21 @@ def self_attention_step(
         shape = (x.shape[0], -1, 1, width)
         cache = cache.append(KVCache(rotate(key(x).view(shape), positions), value(x).view(shape)))
         keys, values = attention.repeat_kv(cache) if is_grouped else cache
-        context = F.scaled_dot_product_attention(rotate(query(x).view(shape), positions), keys, values)
+        context = attend(rotate(query(x).view(shape), positions), keys, values, kernel="fused").context
         return output(context.flatten(1)), cache
 
     return step
 
 
 def cross_attention_step(attention: MultiHeadAttention) -> Callable[[Tensor, KVCache, Tensor | None], Tensor]:
-    """Return cross-attention of one token (R, D) to memories whose scores have a bias (N, 1, 1, S) added."""
+    """Return cross-attention of one token (R, D) to memories with a mask (N, 1, 1, S)."""
     heads, width, is_grouped = attention.heads, attention.head_width, attention.heads != attention.key_heads
     query, output = linear(attention.query), linear(attention.output)
 
-    def step(x: Tensor, memory: KVCache, bias: Tensor | None) -> Tensor:
+    def step(x: Tensor, memory: KVCache, mask: Tensor | None) -> Tensor:
         q = query(x).view(memory.keys.shape[0], -1, heads, width).transpose(1, 2)  # (N, H, R/N, D/H)
         keys, values = attention.repeat_kv(memory) if is_grouped else memory
-        context = F.scaled_dot_product_attention(q, keys, values, attn_mask=bias)
+        context = attend(q, keys, values, mask, kernel="fused").context
         return output(context.transpose(1, 2).reshape(x.shape))
 
     return step
