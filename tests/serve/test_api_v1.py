@@ -290,6 +290,14 @@ def test_confidence_equals_the_translator(server, tiny):
     assert both["attention"]["target_words"] == [word["text"] for word in both["confidence"]["words"]]
 
 
+def test_explained_translations_keep_placeholders_too(server):
+    texts = ["The {color} dog sees %s.", "The dog sees a tree."]
+    first, second = post(server, q=texts, model="tiny", attention=True, confidence=True)["translations"]
+    assert (first["protected_text"].count("{color}"), first["protected_text"].count("%s")) == (1, 1)
+    assert first["protected_text"] == post(server, q=texts[0], model="tiny")["translations"][0]["text"]
+    assert second["protected_text"] is None
+
+
 def test_support_names_the_words_of_the_explanation(server, tiny):
     expected = tiny.translate(TEXT)
     [best] = post(server, model="tiny", support=True)["translations"]

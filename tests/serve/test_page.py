@@ -230,6 +230,11 @@ def test_swap(open_app):
     assert page.locator("#output").get_attribute("lang") == "en"
 
 
+def test_placeholders_stay_in_the_output(open_app):
+    made = output_of(open_app("The {color} dog sees %s."))
+    assert (made.count("{color}"), made.count("%s")) == (1, 1)
+
+
 def test_uncertain_words_are_underlined_and_another_word_continues_the_translation(open_app, server):
     page = open_app(TEXT)
     request = {"q": TEXT, "model": "tiny", "confidence": True}

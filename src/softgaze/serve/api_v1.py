@@ -72,7 +72,8 @@ async def translate(
 ) -> Any:
     """Translate a text or a list of texts, with `attention` and word `confidence` if set; `stream` streams it.
 
-    Placeholders and tags in a text are kept, except with these three fields, whose words are those of the model.
+    Placeholders and tags in a text are kept. With `attention`, `confidence` or `support`, the words of `text` are those
+    of the model, and `protected_text` keeps the placeholders; a stream has only the words of the model.
     """
     start = time.perf_counter()
     texts = service.check_texts(fields.q)

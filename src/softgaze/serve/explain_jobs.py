@@ -2,11 +2,12 @@
 
 import secrets
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from softgaze.documents.placeholders import Placeholders
 from softgaze.errors import SoftgazeError, UsageError
 from softgaze.explain.attention_map import UNUSED
 from softgaze.explain.confidence import word_features
@@ -48,8 +49,14 @@ class ExplainJob:
     explained: Explained
 
     def run(self, texts: Sequence[str]) -> list[dict[str, Any]]:
-        translations = translate_texts(self.model.translator, texts, self.options)
-        return explain_all(self.model, translations, self.explained)
+        translator, patterns = self.model.translator, Placeholders.of()
+        found = explain_all(self.model, translate_texts(translator, texts, self.options), self.explained)
+        with_placeholders = [number for number, text in enumerate(texts) if patterns.find(text)]
+        own, options = [texts[number] for number in with_placeholders], replace(self.options, num_hypotheses=1)
+        protected = translate_texts(translator, own, options, keeps_placeholders=True)
+        for number, translation in zip(with_placeholders, protected, strict=True):
+            found[number]["protected_text"] = translation.text
+        return found
 
 
 def explain_all(

@@ -302,6 +302,9 @@ class BestTranslation(AlternativeTranslation):
     engine: Annotated[str, Field(description="The engine that searched: torch for texts with terms.")] = ""
     terms: list[TermFields] = []
     alternatives: list[AlternativeTranslation]
+    protected_text: Annotated[
+        str | None, Field(description="The translation with its placeholders, if words of the model are explained.")
+    ] = None
 
 
 class TranslateResponse(BaseModel):

@@ -115,6 +115,7 @@ def translation_json(
         "engine": translation.engine,
         "terms": [term._asdict() for term in translation.terms],
         "alternatives": alternatives,
+        "protected_text": None,
         **(explained or {"attention": None, "confidence": None, "support": None}),
     }
 

@@ -176,7 +176,8 @@ export class TextPanel {
   displayed(index) {
     const { text } = this.sentences[index];
     if (index === this.active && this.edits.response) return { text: this.edits.response.after.text, className: "changed" };
-    const result = this.chosenTranslation(index) ?? this.result(index);
+    const chosen = this.chosenTranslation(index), result = chosen ?? this.result(index);
+    if (!chosen && result?.protected_text) return { text: result.protected_text, className: "" }; // with its placeholders
     if (result) return { text: result.text, className: "", confidence: result.confidence };
     return { text: this.drafts.get(text) ?? this.previousTexts[index] ?? "", className: "draft" };
   }
