@@ -70,7 +70,7 @@ def test_ratios_are_taken_within_rounds_and_failures_say_why():
         for name, number, rate in (("torch", 0, 100.0), ("eole", 0, 50.0), ("torch", 1, 30.0), ("eole", 1, 10.0))
     ]
     page = decoding.table([*runs, {"contender": "joeynmt", "round": 0, "error": "no|wheel"}])
-    assert "| eole | 1 | 30.0 (10.0–50.0) | 1 | 2.50 (2.00–3.00) | 100.0% | 32 |" in page
+    assert "| eole | 1 | 30.0 (10.0–50.0) | 1 | — | 2.50 (2.00–3.00) | 100.0% | 32 |" in page
     assert "| JoeyNMT | | — (no/wheel) |" in page
 
 

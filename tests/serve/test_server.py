@@ -18,7 +18,7 @@ import pytest
 import uvicorn
 from uvicorn.protocols.http.httptools_impl import RequestResponseCycle
 
-from serving import TIMEOUT, serving, text_file, wait_until
+from serving import TIMEOUT, run_async, serving, text_file, wait_until
 from softgaze.errors import UsageError
 from softgaze.serve.server import MAX_HEAD_BYTES, LimitedProtocol
 from softgaze.serve.service import Disconnected, Service
@@ -191,7 +191,7 @@ def test_a_disconnected_client_leaves_no_error_in_the_log():
         gc.collect()
 
     logged = []
-    asyncio.run(disconnect(logged))
+    run_async(disconnect(logged))
     assert logged == []
 
 
