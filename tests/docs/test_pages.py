@@ -40,7 +40,21 @@ QUICK = ["--set=training.warmup=20", "--set=validation.every=100"]
 QUICK += [f"--set=model.options.{name}={value}" for name, value in SMALL["transformer"].items()]
 STRICT = "set -eo pipefail; trap 'kill $(jobs -p) 2>/dev/null || true' EXIT\n"  # stop at an error, leave no server
 SLOW = {"bench", "compare"}  # start processes for every model; tests/cli runs them, and here their options are checked
-PROGRAMS = {"pip", "docker", "systemctl", "sbatch", "hf", "git", "cd", "gunzip", "unzip", "export", "mkdir", "ipython"}
+PROGRAMS = {
+    "apt-get",
+    "pip",
+    "docker",
+    "systemctl",
+    "sbatch",
+    "hf",
+    "git",
+    "cd",
+    "gunzip",
+    "unzip",
+    "export",
+    "mkdir",
+    "ipython",
+}
 EXAMPLES = ROOT / "examples/serve"
 SHELL = re.compile(r"^(?!softgaze )\w|[|&>$]", re.MULTILINE)  # more than softgaze commands
 
