@@ -19,7 +19,7 @@ DECODING = "beam 5, all at once"
 
 @cache
 def figures() -> dict[str, str]:
-    """Return every figure by name, as it is printed."""
+    """Map the name of each figure to its printed form."""
     found = {
         f"install.{name}": f"{each['megabytes']:,}" for name, each in read("benchmarks/install-sizes.json").items()
     }

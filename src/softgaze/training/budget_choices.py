@@ -18,7 +18,7 @@ MIN_WARMUP = 100
 FEW_EPOCHS = 3  # in which a model does not overfit
 LAYERS = ("encoder_layers", "decoder_layers")
 FEW_MINUTES, FEW_LAYERS = 3, 2  # so little time is better spent on more updates of fewer layers
-VALIDATIONS, MIN_INTERVAL = 8, 1000  # validations per run, and updates between two: one costs about 50 updates
+VALIDATIONS, MIN_INTERVAL = 8, 1000  # validations per run, and updates between two: estimated cost: 50 updates
 
 
 class Choice(NamedTuple):
