@@ -20,11 +20,11 @@ from softgaze.training.gradients import (
     balanced_halves,
     cpu_flags,
     has_torch_rnn_dropout,
+    make_optimizer,
     thread_pool,
     uses_bfloat16,
 )
 from softgaze.training.loss import summed_loss
-from softgaze.training.optimizer import make_optimizer
 
 CPU = torch.device("cpu")
 ARCHS = ["rnn", "rnn-luong", "rnn-bahdanau", "conv", "transformer"]

@@ -7,7 +7,7 @@ import pytest
 from corpora import small
 from softgaze.config import parse_config, resolve
 from softgaze.models import build_model
-from softgaze.training.optimizer import learning_rate, make_optimizer
+from softgaze.training.gradients import learning_rate, make_optimizer
 
 SCHEDULES = ["inverse-sqrt", "cosine", "constant"]
 

@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 COMMAND = opt.PairCommand
 SELECTION_PAIRS = 256  # pairs an attention map is selected on if the model comes without one
 BLOCK_PAIRS = 512  # pairs in memory at once
-STATISTICAL_BLOCK_PAIRS = 20_000  # of an aligner that counts words, which costs less if many are counted at once
 
 
 def align(

@@ -2,18 +2,18 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
+from functools import partial
 from itertools import islice
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 
 from softgaze.cli import _options as opt
-from softgaze.cli._documents import find_document, translate_document
 from softgaze.cli._options import argument, choice, flag, option
-from softgaze.cli._output import check_output_path, json_line, open_output, progress, warn
-from softgaze.errors import UsageError
+from softgaze.cli._output import check_output_path, json_line, open_output, progress, report_written, warn
+from softgaze.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from softgaze.documents.translate import SegmentTranslator
@@ -117,10 +117,6 @@ def translate(
     and URLs (s3://…); --output is a file, a table or, if it ends in /, a
     directory of shards.
     """
-    from softgaze.documents.placeholders import Placeholders
-    from softgaze.documents.translate import SegmentTranslator
-    from softgaze.translator import WINDOW, load
-
     search = opt.search_options(
         model,
         beam_size=beam_size,
@@ -140,59 +136,77 @@ def translate(
         raise UsageError("--confidence is a field of --json; add --json")
     if address is not None and on is None:
         raise UsageError(f"--address {address} needs --on ray")
+    languages = opt.LanguagePair(source_lang, target_lang)
     if on is not None:
         only_locally = {
             "--format": format_name,
-            "--overwrite": overwrite or None,
+            "--overwrite": overwrite,
             "--protect": protect,
-            "--confidence": confidence or None,
+            "--confidence": confidence,
         }
         opt.reject_options("with --on ray", only_locally)
         if text is not None or not inputs or not output:
             raise UsageError("--on ray translates files: give --input and --output")
-        translate_on_ray(
-            model,
-            inputs,
-            output,
-            search,
-            as_json=as_json,
-            window=window,
-            address=address,
-            device=device,
-            languages=(source_lang, target_lang),
-        )
+        translate_on_ray(model, inputs, output, search, as_json, window, address, device, languages)
         return
     if inputs and len(inputs) > 1:
         raise UsageError(f"one --input at a time, got {len(inputs)}; --on ray accepts several")
     source, target = Path(inputs[0]) if inputs else None, Path(output) if output else None
     check_output_path(target, ())
-    placeholders = Placeholders.of(protect or ())
+    open_segments = partial(open_segment_translator, model, device, engine, languages, search, protect)
     document = find_document(text, source, format_name)
-    if document is not None and as_json:
+    if document is None:
+        made_with = {"protect": protect, "languages": [*languages]}  # JSON has lists, no tuples
+        translate_lines(open_segments, text, source, target, as_json, confidence, window, made_with)
+    elif as_json:
         raise UsageError("--json is for lines; a document is written in its own format")
-    lines, total = read_input(text, source) if document is None else ((), 0)
-    translator = load(model, device, engine=engine, source_lang=source_lang, target_lang=target_lang)
-    if document is not None:
-        translate_document(
-            document, target, translator, search, placeholders, format_name=format_name, overwrite=overwrite
-        )
-        return
+    else:
+        translate_document(open_segments, document, target, format_name, overwrite)
+
+
+def open_segment_translator(
+    model: Path,
+    device: str,
+    engine: str,
+    languages: opt.LanguagePair,
+    search: "SearchOptions",
+    protect: Sequence[str] | None,
+) -> "SegmentTranslator":
+    """Load the model that translates lines or segments and keeps their placeholders."""
+    from softgaze.documents.placeholders import Placeholders
+    from softgaze.documents.translate import SegmentTranslator
+    from softgaze.translator import load
+
+    placeholders = Placeholders.of(protect or ())  # an error in a pattern is reported before the model is loaded
+    translator = load(model, device, engine=engine, **languages._asdict())
+    return SegmentTranslator(translator, search, placeholders)
+
+
+# --- lines
+
+
+def translate_lines(
+    open_segments: Callable[[], "SegmentTranslator"],
+    text: str | None,
+    source: Path | None,
+    target: Path | None,
+    as_json: bool,
+    confidence: bool,
+    window: int | None,
+    made_with: dict[str, Any],
+) -> None:
+    """Translate TEXT, the lines of a file or those of stdin; from file to file, resume an interrupted run."""
+    from softgaze.translator import WINDOW
+
+    lines, total = read_input(text, source)
+    segments = open_segments()
     is_interactive = text is None and source is None and sys.stdin.isatty()
     if is_interactive:
         warn("Type text and press Enter; Ctrl-D ends. (For a file: --input FILE, or < FILE.)")
-    job = LineJob(
-        SegmentTranslator(translator, search, placeholders),
-        window or (1 if is_interactive else WINDOW),
-        translation_json if as_json else translation_text,
-        confidence,
-    )
+    line_format = translation_json if as_json else translation_text
+    job = LineJob(segments, window or (1 if is_interactive else WINDOW), line_format, confidence)
     if source is not None and target is not None and can_resume(source, target):
-        made_with = {
-            "window": job.window,
-            "json": [as_json, confidence],
-            "protect": protect,
-            "languages": [source_lang, target_lang],
-        }
+        made_with = {"window": job.window, "json": [as_json, confidence], **made_with}
         job.resume(lines, total, source, target, made_with)
         return
     shows_progress = not is_interactive and (target is not None or not sys.stdout.isatty())
@@ -286,6 +300,62 @@ def can_resume(source: Path, output: Path) -> bool:
     return is_regular and source.resolve() != output.resolve()
 
 
+# --- documents
+
+
+def find_document(text: str | None, source: Path | None, format_name: str | None) -> Path | None:
+    """Return the document to translate: TEXT if it names a file of a known format, or --input with --format."""
+    from softgaze.documents.formats import SUFFIXES
+
+    if format_name is not None:
+        path = source if source is not None else Path(text) if text else None
+        if path is None or not path.is_file():
+            raise UsageError(f"--format {format_name} needs a file: give its name, got {path or 'nothing'}")
+        return path
+    if text is None or source is not None or "\n" in text or Path(text).suffix.lower() not in SUFFIXES:
+        return None
+    try:
+        if Path(text).is_file():
+            return Path(text)
+    except OSError:  # a text that is too long for a name
+        return None
+    if any(character.isspace() for character in text):
+        return None
+    raise UsageError(f"{text}: no such file; to translate this as text, pipe it to softgaze translate")
+
+
+def translate_document(
+    open_segments: Callable[[], "SegmentTranslator"],
+    path: Path,
+    target: Path | None,
+    format_name: str | None,
+    overwrite: bool,
+) -> None:
+    """Translate a document into a file of its format, or to stdout if the format is text."""
+    from softgaze.documents import DocumentOptions, open_document
+    from softgaze.documents.formats import ZIPPED, detect_format
+
+    segments = open_segments()
+    try:
+        content = path.read_bytes()
+    except OSError as error:
+        raise DataError(f"{path}: cannot be read: {error}") from error
+    if target is None and (format_name or detect_format(path.name, content)) in ZIPPED:
+        raise UsageError(f"{path.name} is not a text file: give --output FILE")
+    if segments.options.num_hypotheses > 1:
+        raise UsageError("--num-hypotheses is for lines; a document has one translation")
+    description = segments.translator.bundle.description
+    options = DocumentOptions(description.source_language, description.target_language, overwrite)
+    document = open_document(content, str(path), options, format_name)
+    shows_progress = target is not None or not sys.stdout.isatty()
+    with progress(len(document.segments), "segments", enabled=shows_progress, transient=False) as advance:
+        written = replace(segments, progress=advance).write(document)
+    with open_output(target) as file:
+        file.write(written)
+    if target is not None:
+        report_written(target)
+
+
 # --- Ray
 
 
@@ -294,12 +364,11 @@ def translate_on_ray(
     inputs: list[str],
     output: str,
     search: "SearchOptions",
-    *,
     as_json: bool,
     window: int | None,
     address: str | None,
     device: str,
-    languages: tuple[str | None, str | None],
+    languages: opt.LanguagePair,
 ) -> None:
     """Translate files on a cluster."""
     from softgaze.scale.ray_translate import translate as ray_translate

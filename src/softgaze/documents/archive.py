@@ -10,8 +10,16 @@ import zlib
 from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
 
-from softgaze.documents.base import Document
-from softgaze.documents.inline import Segment
+from softgaze.documents import html
+from softgaze.documents.base import Document, DocumentOptions, TextDocument
+from softgaze.documents.inline import Segment, split_items
+from softgaze.documents.xml_tree import (
+    XmlDocument,
+    decode_xml,
+    escape,
+    mixed_items,
+    parse_xml,
+)
 from softgaze.errors import DataError
 
 MAX_MEMBERS = 10_000
@@ -99,3 +107,31 @@ def read_member(archive: zipfile.ZipFile, info: zipfile.ZipInfo) -> bytes:
         return archive.read(info)
     except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError, zlib.error) as error:
         raise DataError(f"damaged: {error}") from None
+
+
+# --- e-books
+
+CHAPTER_SUFFIXES = (".xhtml", ".html", ".htm")
+
+
+def parse_member(name: str, content: bytes) -> Document | None:
+    if name.lower().endswith(CHAPTER_SUFFIXES):
+        file = decode_xml(content)
+        return TextDocument(html.split_html(file.text), file)
+    return parse_contents(content) if name.lower().endswith(".ncx") else None
+
+
+def parse_contents(content: bytes) -> Document:
+    """Open the table of contents of EPUB 2."""
+    root, file = parse_xml(content)
+    document = XmlDocument(root, file)
+    for node in root.walk():
+        if node.name == "text" and node.children:
+            parts = split_items([*mixed_items(node.children, frozenset())], escape)
+            document.set_parts(node, parts)
+    return document
+
+
+def parse_epub(content: bytes, options: DocumentOptions) -> ArchiveDocument:
+    """Open an e-book."""
+    return ArchiveDocument(content, parse_member)

@@ -30,7 +30,7 @@ FORMATS = {
     "pptx": FormatEntry((".pptx", ".pptm"), "office", "parse_pptx"),
     "odt": FormatEntry((".odt",), "odf"),
     "odp": FormatEntry((".odp",), "odf"),
-    "epub": FormatEntry((".epub",), "epub"),
+    "epub": FormatEntry((".epub",), "archive", "parse_epub"),
     "srt": FormatEntry((".srt",), "subtitles", "parse_srt"),
     "vtt": FormatEntry((".vtt",), "subtitles", "parse_vtt"),
     "po": FormatEntry((".po", ".pot"), "po"),

@@ -4,6 +4,7 @@ Two threads that share every operation wait for each other at every operation; t
 once per update. The result depends on the halves alone, not on whether they were computed at the same time.
 """
 
+import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
@@ -16,7 +17,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from softgaze.config import TrainingSettings
+from softgaze.config import Config, TrainingSettings
 from softgaze.data.batching import Batch, hash_key
 from softgaze.data.shards import Array
 from softgaze.dropout import seeded
@@ -198,3 +199,36 @@ def cpu_flags() -> frozenset[str]:
     path = Path("/proc/cpuinfo")
     lines = path.read_text(errors="replace").splitlines() if path.exists() else []
     return frozenset(next((line.split(":", 1)[1].split() for line in lines if line.startswith("flags")), []))
+
+
+# --- optimizer and learning rate
+
+
+def make_optimizer(model: Seq2Seq, settings: TrainingSettings) -> torch.optim.Optimizer:
+    """Return AdamW with weight decay on matrices only: decaying biases and norms does not regularise."""
+    groups = [
+        {"params": [p for p in model.parameters() if p.ndim >= 2], "weight_decay": settings.weight_decay},
+        {"params": [p for p in model.parameters() if p.ndim < 2], "weight_decay": 0.0},
+    ]
+    return torch.optim.AdamW(groups, lr=1.0, betas=(0.9, settings.beta2), eps=1e-9, fused=True)
+
+
+def learning_rate(config: Config, step: int, used: float | None = None, remaining: float = 1.0) -> float:
+    """Return the learning rate of update `step`, counted from 1; `config` must be resolved.
+
+    `used` is the share of the budget before this update, and `remaining` that of the decay after the patience.
+    """
+    settings = config.training
+    peak, warmup = settings.learning_rate, settings.warmup
+    assert peak is not None
+    assert warmup is not None
+    if settings.schedule == "cosine":  # 0 at the last step
+        last = config.budget.steps or step
+        done = min(1.0, max(0, step - warmup) / max(1, last - warmup))
+        return peak * (step / warmup if step <= warmup else 0.5 * (1 + math.cos(math.pi * done)))
+    if settings.decay and used is not None:
+        remaining = min(remaining, (1 - used) / settings.decay)
+    rate = peak * min(1.0, step / max(1, warmup))
+    if settings.schedule == "inverse-sqrt" and step > warmup:  # Vaswani 2017, §5.3
+        rate = peak * math.sqrt(max(warmup, 1) / step)
+    return rate * min(1.0, max(0.0, remaining))

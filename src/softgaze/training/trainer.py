@@ -36,8 +36,14 @@ from softgaze.training.checkpoint import (
 )
 from softgaze.training.collate import PaddedBatch, collate
 from softgaze.training.distributed import Distributed
-from softgaze.training.gradients import GradientAccumulator, LossSums, TokenCounts, rank_shares
-from softgaze.training.optimizer import learning_rate, make_optimizer
+from softgaze.training.gradients import (
+    GradientAccumulator,
+    LossSums,
+    TokenCounts,
+    learning_rate,
+    make_optimizer,
+    rank_shares,
+)
 from softgaze.training.preprocess import PreprocessedData
 from softgaze.training.run_directory import RunDirectory
 from softgaze.training.signals import StopRequest
