@@ -194,23 +194,19 @@ def sample_pairs(pairs: SentencePairs) -> list[tuple[WordParts, WordParts]]:
 def expected_links(
     index: Cooccurrences, lifts: tuple[Values, Values], jumps: tuple[Floats, Floats] | None
 ) -> tuple[Floats, tuple[JumpCounts, JumpCounts]]:
-    """Return the expected links of each pair of parts, where both directions agree, and the expected jumps.
-
-    Agreement is the product of the posteriors in IBM model 1 and their harmonic mean in the HMM. The product of 1 and
-    0.3 is 0.3, so words that share a translation ("are sitting", "sitzen") would hardly be learned.
-    """
-    agreed = np.empty(len(index.pair_of), np.float32)
+    """Return the expected links of each pair of parts, where both directions agree, and the expected jumps."""
+    products = np.empty(len(index.pair_of), np.float32)
     counts = JumpCounts(), JumpCounts()
     for group in index.groups:
         forward, reverse = (values[index.pair_of[group.cells]].reshape(group.shape) for values in lifts)
         reverse = np.ascontiguousarray(reverse.swapaxes(1, 2))
         if jumps is None:
-            both = ibm1_posteriors(forward) * ibm1_posteriors(reverse).swapaxes(1, 2)
+            forward, reverse = ibm1_posteriors(forward), ibm1_posteriors(reverse)
         else:
             forward = hmm_posteriors(forward, jumps[0], counts[0])
-            both = harmonic_mean(forward, hmm_posteriors(reverse, jumps[1], counts[1]).swapaxes(1, 2))
-        agreed[group.cells] = both.ravel()
-    return sum_by_id(index.pair_of, agreed, len(index.keys)), counts
+            reverse = hmm_posteriors(reverse, jumps[1], counts[1])
+        products[group.cells] = (forward * reverse.swapaxes(1, 2)).ravel()
+    return sum_by_id(index.pair_of, products, len(index.keys)), counts
 
 
 def links_above(scores: Values, threshold: float) -> Alignment:
