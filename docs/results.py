@@ -10,6 +10,8 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+import yaml
+
 from docs.reference import table
 
 ROOT = Path(__file__).parents[1]
@@ -148,7 +150,9 @@ def sizes() -> str:
         results = json.loads((ROOT / f"recipes/{recipe}/results.json").read_text(encoding="utf-8"))
         for name, result in results.items():
             facts = result["training"]
-            settings = f"`--arch {name}`, best after {facts['step']:,} updates"
+            model = yaml.safe_load((ROOT / f"recipes/{recipe}/{name}.yaml").read_text(encoding="utf-8"))["model"]
+            options = [f" --set model.options.{key}={value}".lower() for key, value in model.get("options", {}).items()]
+            settings = f"`--arch {model['arch']}{''.join(options)}`, best after {facts['step']:,} updates"
             rows.append(
                 (size.partition(" ")[0], title, settings, f"{facts['minutes']:.0f}", f"{result['bleu']:.1f}", "test")
             )
