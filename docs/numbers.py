@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from docs.results import ROOT, decoding_medians, lines, medians
+from docs.results import COMPARISON, RECIPES, ROOT, decoding_medians, lines, medians, recipe_results
 
 MARK = re.compile(r"(<!-- = ([\w.-]+) -->)[\d.,]*\d")
 DOCUMENTS = ("*.md", "docs/**/*.md")
@@ -27,10 +27,10 @@ def figures() -> dict[str, str]:
     found |= {f"training.{name}": f"{speed:,.0f}" for name, speed in speeds.items()}
     speeds = decoding_medians()[DECODING]
     found |= {f"decoding.{name}": f"{speed:,.1f}" for name, speed in speeds.items()}
-    for recipe in ("multi30k-en-de", "libreoffice-en-ko"):
-        for model, result in read(f"recipes/{recipe}/results.json").items():
+    for recipe in RECIPES:
+        for model, result in recipe_results(recipe).items():
             found[f"{recipe}.{model}"] = f"{result['bleu']:.2f}"
-    found |= by_length(read("recipes/multi30k-en-de/results.json"))
+    found |= by_length(recipe_results(COMPARISON))
     aligners = (ROOT / "benchmarks/aligners.md").read_text(encoding="utf-8")
     found["aer.hansards"] = re.search(r"^\| softgaze \| unseen \| ([\d.]+) \|", aligners, re.MULTILINE)[1]  # type: ignore[index]
     starts = read("benchmarks/learning-starts.json")
@@ -39,8 +39,10 @@ def figures() -> dict[str, str]:
 
 
 def by_length(results: dict[str, Any]) -> dict[str, str]:
-    """Return how far attention raises BLEU, and the BLEU of the longest bucket in per cent of that of the shortest."""
+    """Return by how much attention alone raises BLEU, and the BLEU of the longest bucket in per cent of that of the shortest."""
     models = ("rnn", "rnn-bahdanau", "rnn-luong")
+    if any("lengths" not in results.get(model, {}) for model in models):
+        return {}  # not recorded yet
     scores = {
         model: [bucket["scores"][model]["bleu"]["score"] for bucket in results[model]["lengths"]["by_length"]]
         for model in models

@@ -17,7 +17,14 @@ PAGE = ROOT / "docs/results.md"
 CHOICE = ROOT / "docs/howto/choose-arch-and-size.md"
 RECIPES = {
     "multi30k-en-de": ("Multi30k, English–German", "29,000 pairs, 1,000 test sentences"),
+    "multi30k-attention": ("Multi30k, with and without attention", "29,000 pairs, 1,000 test sentences"),
     "libreoffice-en-ko": ("LibreOffice, English–Korean", "14,558 pairs, 141 test sentences"),
+}
+COMPARISON = "multi30k-attention"  # its models differ in attention alone
+ARCH_OPTIONS = {  # where the name of a model is not its arch, or a default is switched off
+    (COMPARISON, "rnn-bahdanau"): "`--arch rnn-bahdanau --set model.options.shortcut=false`",
+    (COMPARISON, "rnn-luong"): "`--arch rnn-luong --set model.options.shortcut=false`",
+    (COMPARISON, "rnn-bahdanau-shortcut"): "`--arch rnn-bahdanau`",
 }
 CONTENDERS = {
     "softgaze": "softgaze",
@@ -54,11 +61,18 @@ def lines(path: str) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (ROOT / path).read_text(encoding="utf-8").splitlines()]
 
 
+def recipe_results(recipe: str) -> dict[str, Any]:
+    """Return the recorded results of a recipe by model: empty before it was run, without `lengths` before these."""
+    path = ROOT / f"recipes/{recipe}/results.json"
+    return json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
+
+
 def quality(recipe: str, size: str) -> str:
     """Return the scores of a recipe with their 95 % confidence intervals."""
-    results = json.loads((ROOT / f"recipes/{recipe}/results.json").read_text(encoding="utf-8"))
     rows = []
-    for name, result in results.items():
+    for name, result in recipe_results(recipe).items():
+        if "lengths" not in result:
+            continue
         scores = result["lengths"]["confidence_intervals"]["scores"][name]
         ranges = [
             f"{scores[key]['score']:.2f} ({scores[key]['low']:.2f}–{scores[key]['high']:.2f})"
@@ -66,6 +80,8 @@ def quality(recipe: str, size: str) -> str:
         ]
         facts = result["training"]
         rows.append((f"`{name}`", *ranges, f"{facts['parameters']:,}", f"{facts['step']:,}", f"{facts['minutes']:.0f}"))
+    if not rows:
+        return f"Not measured yet. [Recipe](../recipes/{recipe}/README.md)."
     header = ("model", "BLEU (95 % confidence interval)", "chrF", "parameters", "best after updates", "minutes")
     about = f"{size}; one thread of a shared machine, so minutes do not compare speed."
     return f"{table(header, rows)}\n\n{about} [Recipe](../recipes/{recipe}/README.md)."
@@ -144,10 +160,9 @@ def sizes() -> str:
     """Return pairs, settings, minutes and BLEU of every recorded run."""
     rows = []
     for recipe, (title, size) in RECIPES.items():
-        results = json.loads((ROOT / f"recipes/{recipe}/results.json").read_text(encoding="utf-8"))
-        for name, result in results.items():
+        for name, result in recipe_results(recipe).items():
             facts = result["training"]
-            settings = f"`--arch {name}`, best after {facts['step']:,} updates"
+            settings = f"{ARCH_OPTIONS.get((recipe, name), f'`--arch {name}`')}, best after {facts['step']:,} updates"
             rows.append(
                 (size.partition(" ")[0], title, settings, f"{facts['minutes']:.0f}", f"{result['bleu']:.1f}", "test")
             )
