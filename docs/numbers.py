@@ -39,7 +39,7 @@ def figures() -> dict[str, str]:
 
 
 def by_length(results: dict[str, Any]) -> dict[str, str]:
-    """Return by how much attention alone raises BLEU, and the BLEU of the longest bucket in per cent of that of the shortest."""
+    """Return by how much attention alone raises BLEU, and the per cent of BLEU left in the longest bucket."""
     models = ("rnn", "rnn-bahdanau", "rnn-luong")
     if any("lengths" not in results.get(model, {}) for model in models):
         return {}  # not recorded yet
