@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from docs.results import ROOT, decoding_medians, lines, medians
+from docs.results import RECIPES, ROOT, decoding_medians, lines, medians
 
 MARK = re.compile(r"(<!-- = ([\w.-]+) -->)[\d.,]*\d")
 DOCUMENTS = ("*.md", "docs/**/*.md")
@@ -27,7 +27,7 @@ def figures() -> dict[str, str]:
     found |= {f"training.{name}": f"{speed:,.0f}" for name, speed in speeds.items()}
     speeds = decoding_medians()[DECODING]
     found |= {f"decoding.{name}": f"{speed:,.1f}" for name, speed in speeds.items()}
-    for recipe in ("multi30k-en-de", "libreoffice-en-ko"):
+    for recipe in RECIPES:
         for model, result in read(f"recipes/{recipe}/results.json").items():
             found[f"{recipe}.{model}"] = f"{result['bleu']:.2f}"
     found |= by_length(read("recipes/multi30k-attention/results.json"))

@@ -41,7 +41,7 @@ WORDS = {
         "randomisation both have p < 0.05.",
     },
     "ko": {
-        "missing": "아직 재지 않았어요.",
+        "missing": "아직 측정하지 않았어요.",
         "results": ("모델", "매개변수", "학습 시간(분)", "BLEU", "BLEU, 대소문자 무시", "chrF"),
         "words": "BLEU, 대소문자 무시, {name} 단어",
         "made": "{date}, 커밋 {commit}, {machine}",
