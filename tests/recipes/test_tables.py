@@ -72,7 +72,7 @@ def test_bleu_of_words_cut_another_way_has_a_column_where_it_was_counted(toy):
 @pytest.mark.parametrize("what", ["results", "lengths", "differences"])
 def test_what_was_not_measured_is_said_to_be_missing(what, toy):
     assert "Not measured yet." in filled(what)
-    assert "아직 재지 않았어요." in filled(what, "docs/guide/ko/page.md")
+    assert "아직 측정하지 않았어요." in filled(what, "docs/guide/ko/page.md")
     if what != "results":
         toy({"transformer": FOUND})
         assert "Not measured yet." in filled(what)
