@@ -2,13 +2,16 @@
 
     python -m benchmarks.photos album --stamps DIR --out DIR
     python -m benchmarks.photos stamps --stamps DIR --out DIR
+    python -m benchmarks.photos split --stamps DIR --language ko --out DIR
+    python -m benchmarks.photos coco --coco DIR --out DIR
     python -m benchmarks.photos encoders --stamps DIR --coco DIR --encoder efficientnet --record
     python -m benchmarks.photos speed --coco DIR --encoder efficientnet --record
     python -m benchmarks.photos extract --images DIR --out CACHE
 
 `--stamps` is `usr/share/tuxpaint/stamps` of Debian's tuxpaint-stamps-default; `--coco` has COCO's `val2017` and
 `boxes_val2017.json`. An album has composed pictures: one or two stamps on a coloured ground, with five captions each
-and the boxes of the stamps. `stamps` writes the stamps themselves with their Korean captions.
+and the boxes of the stamps. `stamps` writes the stamps themselves with their Korean captions. `split` writes each stamp
+once, with splits by picture, and `coco` the photos of COCO, both in the files of Flickr8k for `recipes.captions`.
 """
 
 import argparse
@@ -18,6 +21,7 @@ import time
 from functools import cache
 from itertools import pairwise
 from pathlib import Path
+from shutil import copyfile
 from tempfile import TemporaryDirectory
 from typing import Any
 
@@ -25,6 +29,7 @@ import numpy as np
 from PIL import Image
 
 from recipes.run import circumstances
+from softgaze.data.captions import scan_captions
 
 HERE = Path(__file__).parent
 LEFT_OUT = ("symbols",)  # letters, coins and signs
@@ -149,6 +154,48 @@ def write_korean(stamps: list[dict[str, str]], out: Path) -> None:
         (out / f"{part}.ko.tsv").write_text("".join(lines), encoding="utf-8")
 
 
+def write_split(stamps: list[dict[str, str]], language: str, out: Path) -> None:
+    """Write every stamp once with its caption; a tenth of the pictures each is for dev and test."""
+    (out / "images").mkdir(parents=True, exist_ok=True)
+    stamps = sorted(stamps, key=lambda stamp: stamp["file"])
+    random.Random(11).shuffle(stamps)
+    names: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
+    captions = []
+    for index, stamp in enumerate(stamps):
+        canvas = Image.new("RGB", SIDE, (240, 240, 240))
+        paste(canvas, stamp["file"], 0.5, 280, random.Random(index))
+        name = f"{index:04d}.jpg"
+        canvas.save(out / "images" / name, quality=88)
+        captions.append(f"{name}#0\t{stamp[language]}\n")
+        names[{0: "dev", 1: "test"}.get(index % 10, "train")].append(name)
+    write_lists(out, captions, names)
+
+
+def write_coco(coco: Path, out: Path) -> None:
+    """Write the photos of `train2017` as train, and those of `val2017` in turn as dev and test."""
+    (out / "images").mkdir(parents=True, exist_ok=True)
+    names: dict[str, list[str]] = {"train": [], "dev": [], "test": []}
+    lines = []
+    for part in ("train2017", "val2017"):
+        captions = scan_captions(coco / part, coco / f"captions_{part}.json", print)
+        for index, entry in enumerate(sorted(captions, key=lambda entry: entry.path)):
+            path, texts = entry.path, entry.captions
+            copyfile(path, out / "images" / path.name)
+            lines += [f"{path.name}#{k}\t{text}\n" for k, text in enumerate(texts)]
+            names["train" if part == "train2017" else ("dev", "test")[index % 2]].append(path.name)
+    write_lists(out, lines, names)
+    boxes = json.loads((coco / "boxes_val2017.json").read_text())
+    images = json.loads((coco / "captions_val2017.json").read_text())["images"]
+    (out / "boxes.json").write_text(json.dumps({**boxes, "images": images}))
+
+
+def write_lists(out: Path, captions: list[str], names: dict[str, list[str]]) -> None:
+    """Write a caption file and the lists of the images of each part, named as those of Flickr8k."""
+    (out / "Flickr8k.token.txt").write_text("".join(captions), encoding="utf-8")
+    for part, files in names.items():
+        (out / f"Flickr_8k.{part}Images.txt").write_text("".join(f"{name}\n" for name in files))
+
+
 # --- encoders ----------------------------------------------------------------------------------------------------
 
 
@@ -233,7 +280,8 @@ def measure_extraction(encoder: str, images: Path, cache: Path) -> dict[str, Any
 def main() -> None:
     """Write an album or measure encoders."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("what", choices=("album", "stamps", "encoders", "speed", "extract"))
+    parser.add_argument("what", choices=("album", "stamps", "split", "coco", "encoders", "speed", "extract"))
+    parser.add_argument("--language", choices=("en", "ko"), default="en", help="language of the captions of a split")
     parser.add_argument("--images", type=Path, help="directory of pictures to extract features from")
     parser.add_argument("--stamps", type=Path)
     parser.add_argument("--coco", type=Path)
@@ -244,6 +292,12 @@ def main() -> None:
     stamps = read_stamps(arguments.stamps) if arguments.stamps else []
     if arguments.what in ("album", "stamps"):
         (write_album if arguments.what == "album" else write_korean)(stamps, arguments.out)
+        return
+    if arguments.what == "split":
+        write_split(stamps, arguments.language, arguments.out)
+        return
+    if arguments.what == "coco":
+        write_coco(arguments.coco, arguments.out)
         return
     if arguments.what == "extract":
         print(json.dumps(measure_extraction(arguments.encoder[0], arguments.images, arguments.out), indent=2))

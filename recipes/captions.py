@@ -88,14 +88,26 @@ def measure(name: str, config: Path, images: Path, files: dict[str, Path], argum
     data = ("--images", str(images), "--captions", str(files["train"]), *dev)
     softgaze("train", "--config", str(config), *data, *limit, *extra, "--out", str(run))
     test = ("--images", str(images), "--captions", str(files["test"]))
-    boxes = ("--boxes", str(arguments.boxes)) if arguments.boxes else ()
+    extras = ("--boxes", str(arguments.boxes)) if arguments.boxes else ()
+    if arguments.attention and not name.endswith("-mean"):
+        extras = (*extras, "--attention")
     scores = {}
     for beam in BEAMS:
         output = arguments.out / f"{name}.beam{beam}.txt"
         command = ("evaluate", str(run), *test, "--beam-size", str(beam), "--output", str(output), "--json")
-        scores[beam] = json.loads(softgaze(*command, *(boxes if beam == BEAMS[1] else ())))
+        scores[beam] = json.loads(softgaze(*command, *(extras if beam == BEAMS[1] else ())))
     facts = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["facts"]
-    kept = (*TITLES, "exact", "signatures", "images", "references", "speed", "pointing")
+    kept = (
+        *TITLES,
+        "exact",
+        "signatures",
+        "images",
+        "references",
+        "speed",
+        "pointing",
+        "self_attention",
+        "faithfulness",
+    )
     training = {key: facts[key] for key in ("minutes", "step", "parameters", "pairs", "seed", "dev")}
     beams = {str(beam): {key: result.get(key) for key in kept} for beam, result in scores.items()}
     return {"beams": beams, "training": training, **circumstances()}
@@ -126,6 +138,8 @@ def main() -> None:
     parser.add_argument("--captions", type=Path, required=True, help="caption file")
     parser.add_argument("--splits", type=Path, help="directory of the split lists; default: that of the captions")
     parser.add_argument("--boxes", type=Path, help="COCO JSON of object boxes of the test photos")
+    parser.add_argument("--language", help="code of the language of the captions; default: that of the recipe")
+    parser.add_argument("--attention", action="store_true", help="test the attention by occluding regions")
     parser.add_argument("--out", type=Path, required=True, help="directory for runs and results")
     parser.add_argument("--only", nargs="+", metavar="MODEL", help="some of the recipe's captioners")
     parser.add_argument("--minutes", type=float, help="training time of each captioner; default: that of the recipe")
@@ -143,7 +157,7 @@ def main() -> None:
     except SoftgazeError as error:
         sys.exit(str(error))
     arguments.out.mkdir(parents=True, exist_ok=True)
-    files = write_captions(parts, arguments.out, recipe["language"])
+    files = write_captions(parts, arguments.out, arguments.language or recipe["language"])
     path = arguments.out / "results.json"
     results = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     for name in arguments.only or recipe["models"]:
