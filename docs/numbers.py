@@ -10,7 +10,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
-from docs.results import RECIPES, ROOT, decoding_medians, lines, medians
+from docs.results import RECIPES, ROOT, decoding_medians, lines, medians, recorded_rows
 
 MARK = re.compile(r"(<!-- = ([\w.-]+) -->)[\d.,]*\d")
 DOCUMENTS = ("*.md", "docs/**/*.md")
@@ -25,6 +25,9 @@ def figures() -> dict[str, str]:
     }
     speeds = medians(lines("benchmarks/results.jsonl"), "case", "tokens_per_second")["transformer tiny"]
     found |= {f"training.{name}": f"{speed:,.0f}" for name, speed in speeds.items()}
+    for arch in ("rnn-bahdanau", "rnn-luong"):
+        speeds = medians(lines("benchmarks/results.jsonl"), "case", "tokens_per_second")[arch]
+        found[f"training.{arch}"] = f"{speeds['softgaze']:,.0f}"
     speeds = decoding_medians()[DECODING]
     found |= {f"decoding.{name}": f"{speed:,.1f}" for name, speed in speeds.items()}
     for recipe in RECIPES:
@@ -35,7 +38,7 @@ def figures() -> dict[str, str]:
     found["aer.hansards"] = re.search(r"^\| softgaze \| unseen \| ([\d.]+) \|", aligners, re.MULTILINE)[1]  # type: ignore[index]
     starts = read("benchmarks/learning-starts.json")
     best = max(each["bleu"] for each in starts if "quickstart" in each["corpus"])
-    return found | {"quickstart.bleu": f"{best:.1f}"}
+    return found | {"quickstart.bleu": f"{best:.1f}"} | short_run() | fine_tuning() | confidence() | terms() | process()
 
 
 def by_length(results: dict[str, Any]) -> dict[str, str]:
@@ -50,6 +53,50 @@ def by_length(results: dict[str, Any]) -> dict[str, str]:
     ]
     kept = {f"m30k.keep.{model}": f"{100 * row[-1] / row[0]:.0f}" for model, row in scores.items()}
     return kept | {"m30k.least": f"{min(raised):.0f}", "m30k.most": f"{max(raised):.0f}"}
+
+
+def short_run() -> dict[str, str]:
+    """Return budget, BLEU and minutes of the shortest recorded run of the whole command."""
+    run = min(read("benchmarks/learning-budgets.json"), key=lambda each: each["minutes"])
+    minutes = f"{run['wall_seconds'] / 60:.1f}"
+    return {"budget.minutes": f"{run['minutes']:g}", "budget.bleu": f"{run['bleu']:.1f}", "budget.total": minutes}
+
+
+def fine_tuning() -> dict[str, str]:
+    record = read("benchmarks/fine-tuning.json")
+    found = {f"fine-tuning.{name}": f"{count:,}" for name, count in record["pairs"].items()}
+    found |= {"fine-tuning.general": f"{record['general']}", "fine-tuning.minutes": f"{record['minutes']:g}"}
+    for name, result in record["runs"].items():
+        kept = result["unseen"]
+        found[f"fine-tuning.kept.{name.partition(' ')[0]}"] = f"{kept['exact']:.0f}"
+        found["fine-tuning.unseen"] = f"{kept['sentences']}"
+    return found
+
+
+def confidence() -> dict[str, str]:
+    """Return the calibration errors of word confidence, in per cent."""
+    rows = recorded_rows("benchmarks/confidence.md")
+    return {f"confidence.{row[''].split()[0].lower()}": row["error, calibrated"].removesuffix(" %") for row in rows}
+
+
+def terms() -> dict[str, str]:
+    """Return the share of glossary terms in translations and at the right word, in per cent, and the cost."""
+    rows = {row["method"]: row for row in recorded_rows("benchmarks/terms.md")}
+    without, constrained = rows["no glossary, torch"], rows["constrained beam search, torch"]
+    ours = rows["terms by attention, torch"]
+    return {
+        "terms.placed": f"{float(ours['placed %']):.0f}",
+        "terms.constrained": f"{float(constrained['placed %']):.0f}",
+        "terms.without": f"{float(without['terms %']):.0f}",
+        "terms.cost": f"{float(ours['CPU s']) / float(without['CPU s']):.1f}",
+    }
+
+
+def process() -> dict[str, str]:
+    """Return the seconds of a whole process with the default engine and with torch."""
+    first = recorded_rows("benchmarks/engines.md")[0]
+    seconds = {name: int(first[f"{name}, wall ms"].replace(",", "")) / 1000 for name in ("default", "torch")}
+    return {f"process.{name}": f"{value:.2f}" for name, value in seconds.items()}
 
 
 def read(path: str) -> Any:

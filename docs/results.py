@@ -1,22 +1,24 @@
-"""Write docs/results.md from the recorded result files: recipes/*/results.json and benchmarks/*.json*.
+"""Write docs/results.md and the tables of other pages from the recorded result files.
 
-python -m docs.results
+    python -m docs.results
+
+A table stands between `<!-- NAME -->` and `<!-- end of NAME -->`; `TABLES` lists the pages and names.
 """
 
 import json
+import re
 import sys
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import yaml
 
-from docs.reference import table
+from docs import reference
 
 ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/results.md"
-CHOICE = ROOT / "docs/howto/choose-arch-and-size.md"
 RECIPES = {
     "multi30k-en-de": ("Multi30k, English–German", "29,000 pairs, 1,000 test sentences"),
     "multi30k-attention": ("Multi30k, with and without attention", "29,000 pairs, 1,000 test sentences"),
@@ -51,6 +53,16 @@ def page() -> str:
     texts += ["## Training speed", training_speed(), "## Decoding speed", decoding_speed()]
     texts += ["## Start from corpus statistics", starts(), "## Translation over Ray", over_ray()]
     return "\n\n".join(texts) + "\n"
+
+
+NUMBER = re.compile(r"[−+]?[\d.,]+( [%M])?( [(/].*)?|–|not measured")
+
+
+def table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """Return a Markdown table whose columns of numbers are aligned to the right."""
+    first, _, *rest = reference.table(header, rows).splitlines()
+    rule = ["---:" if all(map(NUMBER.fullmatch, column)) else "---" for column in zip(*rows, strict=True)]
+    return "\n".join([first, f"| {' | '.join(rule)} |", *rest])
 
 
 def lines(path: str) -> list[dict[str, Any]]:
@@ -130,17 +142,93 @@ def over_ray() -> str:
     return f"{table(('', 'lines per second'), rows)}\n\n{about}"
 
 
-# --- the page about choosing a model ----------------------------------------------------------------------------
+# --- tables of other pages --------------------------------------------------------------------------------------
 
 
-def choice_page() -> str:
-    """Return the page with its two tables filled in."""
-    text = CHOICE.read_text(encoding="utf-8")
-    for name, content in (("sizes", sizes()), ("speeds", speeds())):
+def filled(page: Path) -> str:
+    """Return a page with its recorded tables."""
+    text = page.read_text(encoding="utf-8")
+    for name, make in TABLES[page.relative_to(PAGES).as_posix()].items():
         start, end = f"<!-- {name} -->\n", f"<!-- end of {name} -->"
         before, rest = text.split(start)
-        text = before + start + content + "\n" + end + rest.split(end)[1]
+        text = before + start + make() + "\n" + end + rest.split(end)[1]
     return text
+
+
+def recorded_rows(path: str) -> list[dict[str, str]]:
+    """Return the rows of the first table of a recorded Markdown page, by column."""
+    rows = [
+        [cell.strip() for cell in line.strip("|").split("|")]
+        for line in (ROOT / path).read_text(encoding="utf-8").partition("\n|")[2].partition("\n\n")[0].splitlines()
+    ]
+    header, _, *body = rows
+    return [dict(zip(header, row, strict=True)) for row in body]
+
+
+def recorded_table(path: str) -> str:
+    rows = recorded_rows(path)
+    return table([*rows[0]], [[*row.values()] for row in rows])
+
+
+def starts_table() -> str:
+    return recorded_table("benchmarks/learning-starts.md")
+
+
+def budgets_table() -> str:
+    return recorded_table("benchmarks/learning-budgets.md")
+
+
+def fine_tuning() -> str:
+    """Return the scores before and after fine-tuning, with and without mixed-in text."""
+    runs = json.loads((ROOT / "benchmarks/fine-tuning.json").read_text(encoding="utf-8"))["runs"]
+    rows = []
+    for text in ("test", "general"):
+        for key, metric in (("bleu", "BLEU"), ("chrf", "chrF")):
+            row = [f"{text}, {metric}"]
+            for name, result in runs.items():
+                scores = result[text]["confidence_intervals"]["scores"]
+                row += [f"{scores['before'][key]['score']:.1f}"] if name == "without --mix" else []
+                tested = result[text]["against"][0]["difference"][key]
+                p = max(tested["bootstrap_p"], tested["randomisation_p"])
+                row += [f"{scores['after'][key]['score']:.1f}", f"{p:.4f}" if p < 0.005 else f"{p:.2f}"]
+            rows.append(row)
+    return table(("text, metric", "before", "without `--mix`", "p", "with `--mix`", "p"), rows)
+
+
+def planted() -> str:
+    """Return how well planted insertions and omissions are found."""
+    found = {row[""]: row for row in recorded_rows("benchmarks/planted.md")}
+    corpora = ("Multi30k en–de", "Tatoeba en–fr")
+    rows = []
+    for kind, title in (("insertions", "inserted output words"), ("omissions", "omitted source words")):
+        cells = [" / ".join(found[f"{each}, {kind}"][key] for each in corpora) for key in ("precision", "recall")]
+        rows.append((f"{title}, Multi30k / Tatoeba", *cells))
+    return table(("", "flagged words that were planted", "planted words that were flagged"), rows)
+
+
+def reliability() -> str:
+    """Return the stated and the measured share of right links."""
+    titles = {
+        "phrasebook en–ko, long": "phrasebook en–ko, long sentences",
+        "Tatoeba en–fr on Hansards": "Tatoeba en–fr model on Hansards (another domain)",
+    }
+    rows = [
+        (titles.get(row[""], row[""]), row["right"], row["stated"], row["error"])
+        for row in recorded_rows("benchmarks/reliability.md")
+    ]
+    return table(("test set with gold alignments", "right links", "stated", "calibration error"), rows)
+
+
+def beam_speeds() -> str:
+    """Return sentences per second at beam 5, in batches and one by one."""
+    groups = decoding_medians()
+    settings = ("beam 5, all at once", "beam 5, one by one")
+    names = ("default", "torch", "float32", "int8", "eole", "marian", "joeynmt")
+    rows = [
+        (CONTENDERS[name], *(f"{groups[each][name]:.0f}" if name in groups[each] else "–" for each in settings))
+        for name in names
+    ]
+    return table(("", "sentences/s", "one by one"), rows)
 
 
 def sizes() -> str:
@@ -187,9 +275,21 @@ def speeds() -> str:
     return table(("arch", "size", "parameters", "target tokens/s"), rows)
 
 
+PAGES = ROOT / "docs"
+TABLES: dict[str, dict[str, Callable[[], str]]] = {
+    "howto/choose-arch-and-size.md": {"sizes": sizes, "speeds": speeds},
+    "howto/fine-tune.md": {"effect": fine_tuning},
+    "howto/find-dropped-words.md": {"planted": planted},
+    "attention-maps.md": {"reliability": reliability},
+    "warm-start.md": {"starts": starts_table, "budgets": budgets_table},
+    "engines.md": {"speeds": beam_speeds},
+}
+
+
 def main() -> int:
     PAGE.write_text(page(), encoding="utf-8")
-    CHOICE.write_text(choice_page(), encoding="utf-8")
+    for name in TABLES:
+        (PAGES / name).write_text(filled(PAGES / name), encoding="utf-8")
     return 0
 
 

@@ -15,9 +15,14 @@ ROOT = Path(__file__).parents[2]
 MIGRATION = (ROOT / "docs/migration.md").read_text(encoding="utf-8")
 
 
-def test_the_result_pages_are_current():
+def test_the_result_page_is_current():
     assert results.PAGE.read_text(encoding="utf-8") == results.page()
-    assert results.CHOICE.read_text(encoding="utf-8") == results.choice_page()
+
+
+@pytest.mark.parametrize("name", results.TABLES)
+def test_the_tables_of_a_page_are_current(name):
+    page = results.PAGES / name
+    assert page.read_text(encoding="utf-8") == results.filled(page), "run python -m docs.results"
 
 
 def test_the_figures_in_the_text_are_current():
