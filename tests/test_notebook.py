@@ -1,5 +1,6 @@
 """The example notebook runs from the first cell to the last and shows its figures."""
 
+import os
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -10,6 +11,9 @@ from nbclient import NotebookClient
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "attention.ipynb"
 FULL, QUICK = "STEPS, PAIRS = 2190, 20_000", "STEPS, PAIRS = 20, 300"
 MAX_BYTES = 300_000  # with outputs
+TIMEOUT = (
+    1200  # seconds of a cell; on a loaded machine two torch threads that wait for each other take many times longer
+)
 
 
 @pytest.fixture(scope="module")
@@ -25,7 +29,8 @@ def run(stored, tmp_path_factory):
     notebook = nbformat.from_dict(stored)
     [first] = [cell for cell in notebook.cells if FULL in cell.source]
     first.source = first.source.replace(FULL, QUICK)
-    return NotebookClient(notebook, timeout=300, resources={"metadata": {"path": str(directory)}}).execute()
+    client = NotebookClient(notebook, timeout=TIMEOUT, resources={"metadata": {"path": str(directory)}})
+    return client.execute(env={**os.environ, "OMP_NUM_THREADS": "1"})
 
 
 def outputs(notebook, kind):

@@ -5,6 +5,7 @@ import subprocess
 import sys
 import threading
 import time
+from typing import Literal, get_args, get_origin
 
 import pytest
 import typer
@@ -66,6 +67,10 @@ def test_the_help_of_a_command_fits_80_columns_and_has_an_example(monkeypatch, c
     assert any(line.startswith(f" softgaze {name}") for line in lines)
     assert all(len(line) <= 80 for line in lines)
     assert not re.search(r"[^,/]…", out)  # nothing is cut, and N,N,… and s3://… are meant
+    for option in [each for each in cli.command(name).params if hasattr(each, "type_descriptor")]:
+        is_choice = option.param_type_name == "option" and get_origin(option.type_descriptor.annotation) is Literal
+        for choice in get_args(option.type_descriptor.annotation) if is_choice else ():
+            assert re.search(rf"(?<![\w-]){re.escape(str(choice))}(?![\w-])", out), choice  # never broken inside
     documentation = inspect.getdoc(cli.command(name).callback)
     for line in documentation.splitlines()[1:]:
         assert not line.strip() or f" {line.strip()}" in lines  # neither wrapped nor taken for markup

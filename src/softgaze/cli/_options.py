@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, Literal, NamedTuple, TypeVar, get_args
 
 import typer
 from typer.core import TyperCommand
@@ -55,9 +55,9 @@ def option(
     return typer.Option(*names, help=text, metavar=metavar, rich_help_panel=panel, show_default=show_default, **rest)
 
 
-def choice(text: str, *names: str, **rest: Any) -> Any:
-    """Return an option whose choices the framework shows."""
-    return option(text, *names, metavar=None, **rest)
+def choice(text: str, *names: str, of: Any = None, **rest: Any) -> Any:
+    """Return an option whose choices the framework shows; spaces let a long list `of` choices wrap between them."""
+    return option(text, *names, metavar=" | ".join(get_args(of)) or None, **rest)
 
 
 def flag(text: str, *names: str, panel: str | None = None) -> Any:
@@ -71,7 +71,7 @@ def argument(text: str, metavar: str, show_default: bool | str = False) -> Any:
 
 Model = Annotated[Path, argument("Model directory.", "MODEL")]
 Device = Annotated[str, option("auto, cpu, cuda, cuda:N or mps.", metavar="DEVICE")]
-Engine = Annotated[EngineName, choice("What runs the model; auto: the fastest with the same output.")]
+Engine = Annotated[EngineName, choice("What runs the model; auto: the fastest with the same output.", of=EngineName)]
 Json = Annotated[bool, flag("Print one JSON object instead of text.", "--json")]
 JsonLines = Annotated[bool, flag("Print one JSON object per line.", "--json")]
 Output = Annotated[Path | None, option("Write to FILE (.gz too) instead of stdout.", "--output", "-o", metavar="FILE")]

@@ -54,7 +54,8 @@ def align(
         option("Model of the other direction; combine both alignments.", metavar="MODEL", panel=opt.DIRECTIONS),
     ] = None,
     method: Annotated[
-        opt.Symmetrization | None, choice("How --reverse is combined.", default="grow-diag-final", panel=opt.DIRECTIONS)
+        opt.Symmetrization | None,
+        choice("How --reverse is combined.", of=opt.Symmetrization, default="grow-diag-final", panel=opt.DIRECTIONS),
     ] = None,
     save_maps: Annotated[
         bool, flag("Store in both models the attention maps that agreed best.", "--save-maps", panel=opt.DIRECTIONS)
@@ -65,6 +66,7 @@ def align(
             "Link words with a score above X: higher for precision, lower for recall (0 < X < 1). With attention "
             "alone, link every word with attention ≥ X, not only the highest.",
             metavar="X",
+            default="0.2; attention alone: the highest",
         ),
     ] = None,
     gold: opt.GoldFile = None,

@@ -71,7 +71,9 @@ def explain(
         opt.RowMeaning | None,
         choice("Step a row shows: predicting or reading its word.", default="selected", panel=MAP),
     ] = None,
-    measure: Annotated[opt.MapMeasure | None, choice("Values of the map.", default="selected", panel=MAP)] = None,
+    measure: Annotated[
+        opt.MapMeasure | None, choice("Values of the map.", of=opt.MapMeasure, default="selected", panel=MAP)
+    ] = None,
     subwords: Annotated[bool, flag("Show subwords instead of words.", "--subwords", panel=MAP)] = False,
     corpus: Annotated[
         Path | None, option("Rank the sentences of a file by likely errors.", metavar="SRC", panel=CORPUS)

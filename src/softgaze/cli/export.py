@@ -29,7 +29,9 @@ def export(
     model: opt.Model,
     to: Annotated[opt.ExportEngine, choice("Engine: ctranslate2 for transformer, onnx for the RNNs and captioner.")],
     out: Annotated[Path, option("New model directory.", "--out", "--output", "-o", metavar="DIR")],
-    quantize: Annotated[opt.WeightPrecision | None, choice("Precision of the weights.", default="float32")] = None,
+    quantize: Annotated[
+        opt.WeightPrecision | None, choice("Precision of the weights.", of=opt.WeightPrecision, default="float32")
+    ] = None,
     dev: Annotated[
         tuple[Path, Path] | None,
         option("Pairs to verify on.", metavar="SRC TGT", default="validation data of the model"),

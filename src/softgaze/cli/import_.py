@@ -20,7 +20,7 @@ StoredType = Literal["float32", "float16", "bfloat16"]
 def import_(
     path: Annotated[Path, argument("Directory or file of the model.", "PATH")],
     out: Annotated[Path, option("New model directory.", "--output", "-o", metavar="DIR")],
-    dtype: Annotated[StoredType, choice("Stored precision of the weights.")] = "float32",
+    dtype: Annotated[StoredType, choice("Stored precision of the weights.", of=StoredType)] = "float32",
     source_lang: Annotated[
         str | None, option("Source language of a model with one pair.", metavar="CODE", default="from its files")
     ] = None,

@@ -53,7 +53,9 @@ def train(
     source_lang: opt.SourceLang = None,
     target_lang: opt.TargetLang = None,
     vocabulary: opt.Vocabulary = None,
-    arch: Annotated[opt.ArchName | None, choice("Architecture.", default="transformer", panel=opt.MODEL_PANEL)] = None,
+    arch: Annotated[
+        opt.ArchName | None, choice("Architecture.", of=opt.ArchName, default="transformer", panel=opt.MODEL_PANEL)
+    ] = None,
     size: opt.ModelSize = None,
     init: Annotated[
         Path | None, option("Model to fine-tune: trained or imported.", metavar="MODEL", panel=FINE_TUNING)

@@ -78,7 +78,13 @@ def translate(
     seed: Annotated[int | None, option("Random seed of sampling.", default="0", panel=SAMPLING)] = None,
     format_name: Annotated[
         opt.DocumentFormat | None,
-        choice("Format of the document.", "--format", default="by its name and content", panel=DOCUMENTS),
+        choice(
+            "Format of the document.",
+            "--format",
+            of=opt.DocumentFormat,
+            default="by its name and content",
+            panel=DOCUMENTS,
+        ),
     ] = None,
     overwrite: Annotated[
         bool, flag("Translate units of PO, XLIFF and TMX that have a translation.", "--overwrite", panel=DOCUMENTS)
