@@ -27,7 +27,7 @@ PICTURES = Path(__file__).parent / "pictures"
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 SENTENCE = "Minsu bought a red bag at the market."
 FROM, TO = "빨간", "bag"  # this output word is dragged to that source word
-WIDTH, HEIGHT = 1000, 800
+WIDTH, HEIGHT = 1000, 860
 FRAME = 120  # milliseconds
 PAUSE = 14  # frames
 
@@ -126,11 +126,11 @@ def explain_pages(browser: Browser, model: Path, data: Path) -> None:
     with tempfile.TemporaryDirectory() as directory:
         one, many = Path(directory, "one.html"), Path(directory, "corpus.html")
         Path(directory, "quickstart").symlink_to(model.resolve())  # the name that the page about the corpus shows
-        lines = (data / "test.en").read_text(encoding="utf-8").splitlines()[:60]
-        Path(directory, "test.en").write_text("\n".join(lines) + "\n", encoding="utf-8")
+        lines = (data / "long.en").read_text(encoding="utf-8").splitlines()[:60]  # longer than the training text
+        Path(directory, "long.en").write_text("\n".join(lines) + "\n", encoding="utf-8")
         explain = [sys.executable, "-m", "softgaze", "explain", "quickstart"]
         subprocess.run([*explain, SENTENCE, "-o", one], check=True, cwd=directory)
-        subprocess.run([*explain, "--corpus", "test.en", "-o", many], check=True, cwd=directory)
+        subprocess.run([*explain, "--corpus", "long.en", "-o", many], check=True, cwd=directory)
         shoot(browser, one, "attention-light.png")
         shoot(browser, one, "what-if.png", press="What if")
         shoot(browser, many, "corpus.png")

@@ -389,7 +389,7 @@ def explain_corpus(request: Request, corpus: Path, lines: Iterator[CorpusLine], 
 
         result = report_corpus(analyses())
     example = selected.translate("a").attention
-    shows = example.words().description if example is not None else ""
+    shows = example.words().map_description if example is not None else ""
     facts = {"model": str(request.model), "corpus": str(corpus), "beam_size": search.beam_size, "shows": shows}
     show_corpus(result, facts, request.output, request.as_json)
 

@@ -219,9 +219,14 @@ class Attention:
         """A description of this map for captions."""
         if self.recording.attribution:
             return f"{self.recording.attribution}, {UNITS[self.view.unit]}; each row is the attribution of its word"
+        return "; ".join(filter(None, [self.map_description, self.reliability_text if self.is_selected else ""]))
+
+    @property
+    def map_description(self) -> str:
+        """The part of the description that is the same for every sentence."""
         parts = [self.view.describe(*self.recording.size(self.view.kind)), self.recording.note]
-        if self.is_selected:
-            parts.append(self.selection_text)
+        if self.is_selected and self.selected_map is not None:
+            parts.append(self.selected_map.describe())
         return "; ".join(filter(None, parts))
 
     @property
@@ -234,10 +239,13 @@ class Attention:
         """How the selected map was selected, and how far it can be relied on in this sentence."""
         if self.selected_map is None:
             return ""
-        reliability = "reliability not measured" if self.grid is None else ""
+        return "; ".join(filter(None, [self.selected_map.describe(), self.reliability_text]))
+
+    @property
+    def reliability_text(self) -> str:
         if self.reliability is not None:
-            reliability = self.reliability.describe()
-        return "; ".join(filter(None, [self.selected_map.describe(), reliability]))
+            return self.reliability.describe()
+        return "reliability not measured" if self.grid is None else ""
 
     # --- other views of the same recording
 
