@@ -94,7 +94,7 @@ def fill(untrained: Path, run: Path, output: Path) -> None:
     copied |= {"source_embedding.weight", "output.bias"}
     left = {name for name in ours if name not in copied and "positions" not in name}
     if left:
-        raise SystemExit(f"weights that the copy has no place for: {', '.join(sorted(left))}")
+        raise SystemExit(f"weights that the copy does not have: {', '.join(sorted(left))}")
     save_file(theirs, output / WEIGHTS, {"format": "pt"})
 
 
