@@ -50,6 +50,22 @@ def test_sentences_three_times_as_long_are_aligned(aligner):
     assert count_corpus(aligner.align([pair for pair, _ in rows]), [links for _, links in rows]).aer < 0.1
 
 
+def test_a_word_that_shares_its_translation_is_linked():
+    forward = np.array([[0.03, 0.95]], np.float32)  # the target word is nearly always translated from the second one
+    reverse = np.array([[0.9, 0.9]], np.float32)
+    scores = statistical.geometric_mean(forward, reverse)
+    assert statistical.links_above(scores, statistical.THRESHOLD).links == {(0, 0), (1, 0)}
+
+
+def test_agreement_in_training_keeps_links_that_one_direction_doubts(planted, monkeypatch):
+    index = statistical.Cooccurrences.of(statistical.sample_pairs(planted[0][:50]))
+    lifts = statistical.Lexicon.uninformed(index)
+    both, jumps = lifts.lifts(lifts.find(index)), (np.ones(JUMPS), np.ones(JUMPS))
+    kept = statistical.expected_links(index, both, jumps)[0]
+    monkeypatch.setattr(statistical, "AGREEMENT", np.float32(1))
+    assert (kept > statistical.expected_links(index, both, jumps)[0]).all()
+
+
 def test_casing_and_attached_punctuation_change_nothing(planted, aligner):
     pairs, _ = planted
     plain = aligner.align(pairs[500:520])

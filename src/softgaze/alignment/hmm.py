@@ -1,6 +1,6 @@
 """The HMM of word alignment (Vogel 1996): a target part is translated from a source part near the previous one.
 
-Both directions are trained to agree (Liang 2006): the expected links are the product of their posteriors.
+Both directions are trained to agree (Liang 2006): the expected links are a power of the product of their posteriors.
 """
 
 from dataclasses import dataclass, field

@@ -31,7 +31,8 @@ from softgaze.errors import DataError, UsageError
 from softgaze.explain.alignment import Alignment
 
 IBM1_ITERATIONS, HMM_ITERATIONS = 5, 5
-THRESHOLD = 0.2  # of the harmonic mean of both posteriors; chosen on the development text of benchmarks/aligners.md
+THRESHOLD = 0.1  # of the geometric mean of both posteriors; chosen on the development text of benchmarks/aligners.md
+AGREEMENT = np.float32(0.6)  # exponent of the product of both posteriors in the HMM: 1 favours one link per word
 MAX_PARTS = 1000  # of a sentence; longer ones are not aligned
 MAX_TRAINING_CELLS = 150_000_000  # source × target parts that training holds: about 2.5 GB
 BLOCK_CELLS = 2_000_000  # aligned at once
@@ -62,14 +63,14 @@ class StatisticalAligner:
     def scores(
         self, pairs: Sequence[tuple[str, str]], factors: Sequence[tuple[Values, Values] | None] | None = None
     ) -> list[Values]:
-        """Return (target words, source words) of each pair: the harmonic mean of both posteriors.
+        """Return (target words, source words) of each pair: the geometric mean of both posteriors.
 
         A word has the score of its best part; punctuation that is attached to a word does not count. `factors` multiply
         the lifts of the parts of each pair, in both directions.
         """
         parts = [(split_words(source), split_words(target)) for source, target in pairs]
         posteriors = self.part_posteriors(parts, factors or [None] * len(parts))
-        return [word_scores(harmonic_mean(*both), *pair) for pair, both in zip(parts, posteriors, strict=True)]
+        return [word_scores(geometric_mean(*both), *pair) for pair, both in zip(parts, posteriors, strict=True)]
 
     def part_posteriors(
         self, pairs: Pairs, factors: Sequence[tuple[Values, Values] | None]
@@ -201,11 +202,12 @@ def expected_links(
         forward, reverse = (values[index.pair_of[group.cells]].reshape(group.shape) for values in lifts)
         reverse = np.ascontiguousarray(reverse.swapaxes(1, 2))
         if jumps is None:
-            forward, reverse = ibm1_posteriors(forward), ibm1_posteriors(reverse)
+            product = ibm1_posteriors(forward) * ibm1_posteriors(reverse).swapaxes(1, 2)
         else:
             forward = hmm_posteriors(forward, jumps[0], counts[0])
             reverse = hmm_posteriors(reverse, jumps[1], counts[1])
-        products[group.cells] = (forward * reverse.swapaxes(1, 2)).ravel()
+            product = (forward * reverse.swapaxes(1, 2)) ** AGREEMENT
+        products[group.cells] = product.ravel()
     return sum_by_id(index.pair_of, products, len(index.keys)), counts
 
 
@@ -217,9 +219,9 @@ def links_above(scores: Values, threshold: float) -> Alignment:
 # --- from parts to words ----------------------------------------------------------------------------------------
 
 
-def harmonic_mean(forward: Values, reverse: Values) -> Values:
-    """Return 2fr / (f + r): high only if both directions are."""
-    mean: Values = 2 * forward * reverse / np.maximum(forward + reverse, 1e-9)
+def geometric_mean(forward: Values, reverse: Values) -> Values:
+    """Return √(fr): a word that shares its translation has a low posterior in one direction only."""
+    mean: Values = np.sqrt(forward * reverse)
     return mean
 
 

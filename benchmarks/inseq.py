@@ -1,0 +1,206 @@
+"""Compare attributions of softgaze with those of Inseq, for the same Marian model and the same sentence pairs.
+
+    python benchmarks/peers/train_hf_marian.py train.en.gz train.de.gz -o marian        # environment with transformers
+    softgaze import marian -o imported
+    python -m benchmarks.inseq pairs imported test.en.gz test.de.gz -o pairs.json
+    python benchmarks/peers/attribute_inseq.py marian pairs.json -o inseq-maps.json     # environment with inseq
+    python -m benchmarks.inseq score imported pairs.json inseq-maps.json --links links.txt --dev val.en.gz val.de.gz
+
+`pairs` writes the first 50 pairs of 3 to 20 words: 50 references, then 50 greedy translations of the same sources.
+`score` compares links of the references with an alignment file (Pharaoh, from 0, a line for each pair of the test
+files), and erases the words that a map names for the greedy translations. Writes `inseq.json` and `inseq.md`.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.report import circumstances
+from softgaze.data.corpus import read_lines, read_pairs
+from softgaze.evaluation.tables import Table
+from softgaze.explain.alignment import Alignment, count_corpus, parse_lines
+from softgaze.explain.attention_map import row_column_normalize
+from softgaze.explain.attribution import attribute, group, word_positions
+from softgaze.explain.erasure import erasure_scores
+from softgaze.explain.explanation import tokenized_pair
+from softgaze.explain.map_selection import SENTENCE_LENGTHS
+from softgaze.explain.recording import Matrix
+from softgaze.search.options import SearchOptions
+from softgaze.translation import Translation
+from softgaze.translator import Translator, load
+
+SENTENCES = 50
+HEADER = ["tool", "map", "AER", "comprehensiveness", "sufficiency", "seconds per sentence"]
+NOTE = (
+    f"AER: {SENTENCES} references against the links of Eflomal; each output word is linked to the source word with its "
+    "largest score after the same normalisation of rows and columns. Comprehensiveness (higher is better) and "
+    f"sufficiency (lower is better): {SENTENCES} greedy translations. Seconds: references, one thread, wall clock."
+)
+
+
+def chosen_lines(sources: Sequence[str], targets: Sequence[str]) -> list[int]:
+    fitting = [n for n, pair in enumerate(zip(sources, targets, strict=True)) if all(fits(side) for side in pair)]
+    return fitting[:SENTENCES]
+
+
+def fits(text: str) -> bool:
+    return len(text.split()) in SENTENCE_LENGTHS
+
+
+def write_pairs(model: Path, files: Sequence[Path], output: Path) -> None:
+    pairs = list(read_pairs(*files))
+    lines = chosen_lines(*zip(*pairs, strict=True))
+    translations = load(model, "cpu", engine="torch").translate(
+        [pairs[line].source for line in lines], SearchOptions(beam_size=1)
+    )
+    content = {
+        "lines": lines,
+        "pairs": [[*pairs[line]] for line in lines] + [[each.source, each.text] for each in translations],
+    }
+    output.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
+
+
+def word_map(translator: Translator, translation: Translation, tokens: dict[str, Any]) -> Matrix:
+    """Return (target words, source words) of a map of tokens, grouped like the attributions of softgaze."""
+    pair = tokenized_pair(translator, translation)
+    source, target = pair.texts(translator.bundle.tokenizers)
+    [words] = word_positions(pair, source, target)
+    matrix = np.array(tokens["matrix"])
+    rows = matrix[-len(words.target) - 1 : -1]  # without the start token, if it has a row, and EOS
+    if rows.shape[0] != len(words.target) or matrix.shape[1] != len(words.source) + 1:
+        raise ValueError(
+            f"{translation.source!r}: expected {len(words.target)} × {len(words.source)} tokens without EOS, got "
+            f"{matrix.shape}: {tokens['source']} {tokens['target']}"
+        )
+    return group(rows, words.target, words.source, (len(target.words), len(source.words)))
+
+
+def link_words(weights: Matrix) -> Alignment:
+    """Link each output word to its largest weight, as `Attention.alignment` does."""
+    normalized = enumerate(row_column_normalize(weights.clip(min=0)))
+    return Alignment(frozenset((int(values.argmax()), row) for row, values in normalized if values.any()))
+
+
+def own_maps(translator: Translator, translations: Sequence[Translation]) -> dict[str, tuple[float, list[Matrix]]]:
+    """Return the seconds and the maps of each measure of softgaze."""
+
+    def selected() -> list[Matrix]:
+        found = translator.attentions(translations)
+        return [each.word_weights() for each in found if each is not None]
+
+    def attributed(method: str) -> Callable[[], list[Matrix]]:
+        return lambda: [attribute(translator, each, method).source for each in translations]
+
+    measures: dict[str, Callable[[], list[Matrix]]] = {
+        "attention, selected map": selected,
+        "gradient × input": attributed("gradient"),
+        "L1 contribution": attributed("contribution"),
+        "occlusion": attributed("occlusion"),
+    }
+    results = {}
+    for name, compute in measures.items():
+        start = time.perf_counter()
+        maps = compute()
+        results[name] = time.perf_counter() - start, maps
+    return results
+
+
+def score(model: Path, content: dict[str, Any], peer: dict[str, Any], gold: Sequence[Alignment], dev: Any) -> Any:
+    translator = load(model, "cpu", engine="torch").with_selected_map(dev)
+    translations = [translator.score(*pair) for pair in content["pairs"]]
+    references, own = translations[:SENTENCES], translations[SENTENCES:]
+    own_maps(translator, references[:1])  # warm-up
+    maps: dict[tuple[str, str], tuple[float, list[Matrix], list[Matrix]]] = {}
+    of_references, of_own = own_maps(translator, references), own_maps(translator, own)
+    for name, (seconds, found) in of_references.items():
+        maps["softgaze", name] = seconds / SENTENCES, found, of_own[name][1]
+    for name, result in peer.items():
+        if name == "versions":
+            continue
+        found = [word_map(translator, *each) for each in zip(translations, result["maps"], strict=True)]
+        seconds = result["seconds"] / len(translations)
+        maps["Inseq", name.replace("_", " ")] = seconds, found[:SENTENCES], found[SENTENCES:]
+    random = np.random.default_rng(0)
+    shapes = [[each.shape for each in found] for found in (of_references["occlusion"][1], of_own["occlusion"][1])]
+    maps["", "random"] = float("nan"), *([random.random(shape) for shape in own_shapes] for own_shapes in shapes)
+    tokenized = [tokenized_pair(translator, each) for each in own]
+    erased = erasure_scores(
+        translator.scorer,
+        translator.bundle.tokenizers,
+        tokenized,
+        list(zip(*(found for _, _, found in maps.values()), strict=True)),
+    )
+    selected = translator.selected_map
+    results = []
+    for ((tool, name), (seconds, found, _)), erasure in zip(maps.items(), erased, strict=True):
+        aer = count_corpus([link_words(each) for each in found], gold).aer
+        results.append(
+            {
+                "tool": tool,
+                "map": name,
+                "aer": round(aer, 4),
+                **erasure.to_dict(),
+                "seconds": None if np.isnan(seconds) else round(seconds, 4),
+            }
+        )
+    return {
+        "versions": peer["versions"],
+        "selected": selected.describe() if selected else "",
+        "links": sum(map(len, gold)),
+        "rows": results,
+    }
+
+
+def report(results: Any) -> str:
+    cells = [
+        [
+            row["tool"],
+            row["map"],
+            f"{100 * row['aer']:.1f} %",
+            f"{row['comprehensiveness']:.3f}",
+            f"{row['sufficiency']:.3f}",
+            "" if row["seconds"] is None else f"{row['seconds']:.3f}",
+        ]
+        for row in results["rows"]
+    ]
+    versions = ", ".join(f"{name} {number}" for name, number in results["versions"].items())
+    table = Table("", HEADER, cells, NOTE).markdown()
+    sizes = f"{results['links']:,} links; {results['rows'][0]['words']:,} output words. {versions}."
+    return f"# Attributions of softgaze and of Inseq\n\n{circumstances('inseq')}\n\n{sizes}\n\n{table}\n"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
+    commands = parser.add_subparsers(required=True, dest="command")
+    pairs = commands.add_parser("pairs")
+    pairs.add_argument("model", type=Path)
+    pairs.add_argument("files", type=Path, nargs=2)
+    pairs.add_argument("-o", "--output", type=Path, required=True)
+    scoring = commands.add_parser("score")
+    scoring.add_argument("model", type=Path)
+    scoring.add_argument("pairs", type=Path)
+    scoring.add_argument("maps", type=Path)
+    scoring.add_argument("--links", type=Path, required=True)
+    scoring.add_argument("--dev", type=Path, nargs=2, required=True)
+    given = parser.parse_args()
+    if given.command == "pairs":
+        write_pairs(given.model, given.files, given.output)
+        return
+    content, peer = (json.loads(path.read_text(encoding="utf-8")) for path in (given.pairs, given.maps))
+    links = parse_lines(list(read_lines(given.links)), 0, str(given.links))
+    gold = [links[line] for line in content["lines"]]
+    results = score(given.model, content, peer, gold, list(read_pairs(*given.dev)))
+    folder = Path(__file__).parent
+    (folder / "inseq.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    text = report(results)
+    print(text)
+    (folder / "inseq.md").write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
