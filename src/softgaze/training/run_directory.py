@@ -101,7 +101,8 @@ class RunDirectory:
         """Return the settings with those that the run chose for itself when it started."""
         stored = self.stored_settings()
         options = {**stored["model"]["options"], **config.model.options}
-        sections: dict[str, Section] = {"model": config.model.model_copy(update={"options": options})}
+        size = config.model.size if "size" in config.model.model_fields_set else stored["model"]["size"]
+        sections: dict[str, Section] = {"model": config.model.model_copy(update={"size": size, "options": options})}
         for name, keys in CHOSEN.items():
             section: Section = getattr(config, name)
             chosen = {key: stored[name][key] for key in keys if getattr(section, key) is None}
