@@ -50,6 +50,8 @@ def test_both_languages_have_the_same_pictures_in_each_part(stamps, tmp_path):
     for part in PARTS:
         english, korean = ((tmp_path / each / f"Flickr_8k.{part}Images.txt").read_text() for each in ("en", "ko"))
         assert english == korean
+    for picture in (tmp_path / "en/images").iterdir():
+        assert picture.read_bytes() == (tmp_path / "ko/images" / picture.name).read_bytes()
 
 
 def test_composed_pictures_have_five_captions_and_boxes_inside(stamps, tmp_path, monkeypatch):

@@ -160,3 +160,12 @@ def test_words_that_are_all_too_rare_are_one_line():
 def test_subwords_are_not_whole_words():
     assert not tokenizer().has_whole_words
     assert "subwords" in tokenizer().describe()
+
+
+def test_words_with_rare_characters_are_words_too():
+    captions = [*["a dog runs on the grass"] * 900, "a señora", "ein 개", "in 1999 50% of it's 3-d"]
+    words = train_word_tokenizer(captions, 1)
+    assert words.vocabulary[4:]
+    for text, ids in zip(captions, words.encode(captions), strict=True):
+        assert words.decode(ids) == text
+        assert UNK not in ids

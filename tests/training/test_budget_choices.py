@@ -76,9 +76,9 @@ def test_a_few_epochs_need_no_dropout(tmp_path):
 PHOTOS = {"arch": "captioner", "options": {"encoder": "efficientnet"}}
 
 
-def photos(folder, processor=None):
+def photos(folder, processor=None, captions=2):
     processor = processor or BackboneProcessor("efficientnet", 224, 32, 1280)
-    return CaptionCorpus.of(folder / "images", write_pictures(folder), processor, lambda error: None)
+    return CaptionCorpus.of(folder / "images", write_pictures(folder, captions=captions), processor, lambda error: None)
 
 
 @pytest.mark.parametrize("minutes", [1, 5, 15, 60])
@@ -88,7 +88,15 @@ def test_a_captioner_of_photos_gets_a_size_and_validations_for_its_minutes(tmp_p
     assert all(choice.reason for choice in choices)
     assert result.model.size == values["model.size"] == ("tiny" if minutes < 3 else "small")
     assert result.validation.every == values["validation.every"]
+    assert result.budget.epochs == values["budget.epochs"]
+    assert result.budget.minutes == minutes
     resolve(result)
+
+
+def test_more_captions_need_rarer_validations(tmp_path):
+    few, many = photos(tmp_path / "few"), photos(tmp_path / "many", captions=200)
+    intervals = [chosen(each, model=PHOTOS, budget={"minutes": 60})["validation.every"] for each in (few, many)]
+    assert intervals[0] < intervals[1]
 
 
 def test_given_settings_of_a_captioner_are_kept(tmp_path):
@@ -103,13 +111,13 @@ def test_without_a_budget_or_a_backbone_nothing_is_chosen_for_images(tmp_path):
 
 
 def test_more_minutes_never_shorten_the_warmup_or_the_time_between_validations(tmp_path):
-    album = photos(tmp_path)
+    album = photos(tmp_path, captions=400)
     configs = [
         choose_for_budget(config(model={**PHOTOS, "size": "small"}, budget={"minutes": each}), album)[0]
         for each in (0.2, 1, 3, 10, 30, 120)
     ]
     warmups = [resolve(each).training.warmup for each in configs]
     assert warmups == sorted(warmups)
-    assert warmups[-1] == resolve(config(model={**PHOTOS, "size": "small"})).training.warmup
+    assert warmups[-1] > warmups[0]
     intervals = [each.validation.every for each in configs]
     assert intervals == sorted(intervals)

@@ -290,7 +290,13 @@ def train_word_tokenizer(lines: Iterable[str], min_count: int) -> Tokenizer:
     frequent = sum(count >= min_count for count in counts.values())
     if not frequent:
         raise DataError(f"no word occurs {min_count} times; lower data.min_count, or set it to 0 for subwords")
-    return train_sentencepiece(sample, vocab_size=len(SPECIAL_TOKENS) + frequent, model_type="word")
+    return train_sentencepiece(
+        sample,
+        vocab_size=len(SPECIAL_TOKENS) + frequent,
+        hard_vocab_limit=False,
+        model_type="word",
+        character_coverage=1.0,  # otherwise words with rare characters are left out
+    )
 
 
 def sample_lines(lines: Iterable[str]) -> list[str]:

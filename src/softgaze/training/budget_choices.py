@@ -23,6 +23,7 @@ VALIDATIONS, MIN_INTERVAL = 8, 1000  # validations per run, and updates between 
 # Captioners of photos, on the features of a pretrained backbone (benchmarks/photos.md).
 PHOTO_UPDATES_PER_MINUTE = {"tiny": 900, "small": 350, "base": 60, "big": 10}  # on two cores, roughly
 PHOTO_VALIDATIONS, MIN_PHOTO_INTERVAL = 16, 50  # a captioner of few photos overfits between two rare validations
+PHOTO_EPOCHS = 25  # more overfit, and the decay of the learning rate would come too late
 
 
 class Choice(NamedTuple):
@@ -60,8 +61,8 @@ def choose_for_photos(config: Config, corpus: AnyCorpus) -> tuple[Config, list[C
     if updates is None:  # an unknown size
         return config, sizes
     regions, _ = corpus.processor.feature_shape
-    captions_per_update = max(1, batch_tokens(config) // regions)
-    choices = list(choose_photo_settings(config, updates, updates * captions_per_update / corpus.count()))
+    per_epoch = max(1, round(corpus.count() * regions / batch_tokens(config)))
+    choices = list(choose_photo_settings(config, updates, per_epoch))
     return with_choices(config, choices), [*sizes, *choices]
 
 
@@ -73,13 +74,17 @@ def choose_photo_size(config: Config) -> Iterator[Choice]:
         yield Choice("model.size", size, f"{minutes:g} minutes of photos")
 
 
-def choose_photo_settings(config: Config, updates: int, epochs: float) -> Iterator[Choice]:
-    """Yield a choice for each setting of a captioner that is still open."""
-    expected = f"about {updates:,} updates"
+def choose_photo_settings(config: Config, updates: int, per_epoch: int) -> Iterator[Choice]:
+    """Yield a choice for each setting of a captioner that is still open; an epoch has `per_epoch` updates."""
+    epochs = config.budget.epochs
+    if epochs is None and config.budget.steps is None:
+        epochs = PHOTO_EPOCHS
+        yield Choice("budget.epochs", epochs, f"more than {epochs * per_epoch:,} updates would overfit these captions")
+    updates = min(updates, epochs * per_epoch) if epochs else updates
     yield from choose_warmup(config, updates)
     if config.validation.every is None:
         every = max(MIN_PHOTO_INTERVAL, updates // PHOTO_VALIDATIONS)
-        yield Choice("validation.every", every, f"{expected} in {epochs:.0f} epochs: find the best before overfitting")
+        yield Choice("validation.every", every, f"about {updates:,} updates: find the best before overfitting")
 
 
 def with_choices(config: Config, choices: Iterable[Choice]) -> Config:

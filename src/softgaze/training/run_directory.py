@@ -107,6 +107,8 @@ class RunDirectory:
             section: Section = getattr(config, name)
             chosen = {key: stored[name][key] for key in keys if getattr(section, key) is None}
             sections[name] = section.model_copy(update=chosen)
+        if config.model.arch == "captioner" and config.budget.epochs is None:  # a choice for photos
+            sections["budget"] = sections["budget"].model_copy(update={"epochs": stored["budget"]["epochs"]})
         return config.model_copy(update=sections)
 
     def result(self) -> dict[str, Any] | None:
