@@ -76,9 +76,9 @@ def test_a_few_epochs_need_no_dropout(tmp_path):
 PHOTOS = {"arch": "captioner", "options": {"encoder": "efficientnet"}}
 
 
-def photos(folder, processor=None, captions=2):
+def photos(folder, processor=None, **options):
     processor = processor or BackboneProcessor("efficientnet", 224, 32, 1280)
-    return CaptionCorpus.of(folder / "images", write_pictures(folder, captions=captions), processor, lambda error: None)
+    return CaptionCorpus.of(folder / "images", write_pictures(folder, **options), processor, lambda error: None)
 
 
 @pytest.mark.parametrize("minutes", [1, 5, 15, 60])
@@ -93,8 +93,19 @@ def test_a_captioner_of_photos_gets_a_size_and_validations_for_its_minutes(tmp_p
     resolve(result)
 
 
-def test_more_captions_need_rarer_validations(tmp_path):
-    few, many = photos(tmp_path / "few"), photos(tmp_path / "many", captions=200)
+def test_every_photo_is_seen_equally_often_however_many_captions_it_has(tmp_path):
+    views = [
+        chosen(photos(tmp_path / str(captions), captions=captions), model=PHOTOS, budget={"minutes": 9})[
+            "budget.epochs"
+        ]
+        * captions
+        for captions in (1, 5, 25)
+    ]
+    assert len({*views}) == 1
+
+
+def test_more_photos_need_rarer_validations(tmp_path):
+    few, many = photos(tmp_path / "few"), photos(tmp_path / "many", count=450)
     intervals = [chosen(each, model=PHOTOS, budget={"minutes": 60})["validation.every"] for each in (few, many)]
     assert intervals[0] < intervals[1]
 

@@ -23,7 +23,7 @@ VALIDATIONS, MIN_INTERVAL = 8, 1000  # validations per run, and updates between 
 # Captioners of photos, on the features of a pretrained backbone (benchmarks/photos.md).
 PHOTO_UPDATES_PER_MINUTE = {"tiny": 900, "small": 350, "base": 60, "big": 10}  # on two cores, roughly
 PHOTO_VALIDATIONS, MIN_PHOTO_INTERVAL = 16, 50  # a captioner of few photos overfits between two rare validations
-PHOTO_EPOCHS = 25  # more overfit, and the decay of the learning rate would come too late
+PHOTO_VIEWS = 125  # of each photo, in 25 epochs of five captions: more overfit, and the decay would come too late
 
 
 class Choice(NamedTuple):
@@ -62,7 +62,8 @@ def choose_for_photos(config: Config, corpus: AnyCorpus) -> tuple[Config, list[C
         return config, sizes
     regions, _ = corpus.processor.feature_shape
     per_epoch = max(1, round(corpus.count() * regions / batch_tokens(config)))
-    choices = list(choose_photo_settings(config, updates, per_epoch))
+    views = corpus.count() / corpus.num_sources()  # of a photo in an epoch
+    choices = list(choose_photo_settings(config, updates, per_epoch, max(1, round(PHOTO_VIEWS / views))))
     return with_choices(config, choices), [*sizes, *choices]
 
 
@@ -74,11 +75,11 @@ def choose_photo_size(config: Config) -> Iterator[Choice]:
         yield Choice("model.size", size, f"{minutes:g} minutes of photos")
 
 
-def choose_photo_settings(config: Config, updates: int, per_epoch: int) -> Iterator[Choice]:
-    """Yield a choice for each setting of a captioner that is still open; an epoch has `per_epoch` updates."""
+def choose_photo_settings(config: Config, updates: int, per_epoch: int, most: int) -> Iterator[Choice]:
+    """Yield a choice for each open setting of a captioner; an epoch has `per_epoch` updates, `most` do not overfit."""
     epochs = config.budget.epochs
     if epochs is None and config.budget.steps is None:
-        epochs = PHOTO_EPOCHS
+        epochs = most
         yield Choice("budget.epochs", epochs, f"more than {epochs * per_epoch:,} updates would overfit these captions")
     updates = min(updates, epochs * per_epoch) if epochs else updates
     yield from choose_warmup(config, updates)
