@@ -36,6 +36,12 @@ class DataSettings(Section):
     source_language: str | None = Field(None, description="Source language code. Default: the file ending.")
     target_language: str | None = Field(None, description="Target language code. Default: the file ending.")
     vocabulary: int | None = Field(None, ge=1, description="Number of subwords. Default: chosen from the text.")
+    min_count: int | None = Field(
+        None,
+        ge=0,
+        description="Captions: the vocabulary is the words seen at least this often; 0: subwords. "
+        "Default: chosen from the captions.",
+    )
     joint: bool = Field(True, description="One vocabulary for both sides.")
     max_length: int = Field(256, ge=2, description="Leave out pairs with more subwords on either side.")
     held_out: int = Field(1000, ge=1, description="Pairs held out for validation without --dev.")

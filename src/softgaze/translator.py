@@ -25,7 +25,7 @@ from softgaze.glossary import Glossary
 from softgaze.runtime import has_torch, need_torch
 from softgaze.search import Hypothesis, SearchOptions
 from softgaze.search.terms import SourceTerm
-from softgaze.special_tokens import EOS
+from softgaze.special_tokens import EOS, UNK
 from softgaze.term_placement import insert_missing_terms, source_terms
 from softgaze.translation import TranslatedPart, Translation, best_combinations, combined_score
 
@@ -440,7 +440,14 @@ class Translator:
         return trained if self.max_positions is None else min(trained, self.max_positions - 1)
 
     def _prefix(self, options: SearchOptions) -> Ids:
-        return tuple(self.bundle.tokenizers.target.encode([options.prefix])[0]) if options.prefix else ()
+        if not options.prefix:
+            return ()
+        tokenizer = self.bundle.tokenizers.target
+        [ids] = tokenizer.encode([options.prefix])
+        if UNK in ids:
+            unknown = [word for word in options.prefix.split() if UNK in tokenizer.encode([word])[0]]
+            raise UsageError(f"the vocabulary of this model does not contain {', '.join(unknown)}; use another prefix")
+        return tuple(ids)
 
     def decode(self, ids: Sequence[int]) -> str:
         """Return the text of target ids on one line without control characters."""

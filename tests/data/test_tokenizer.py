@@ -5,6 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from bundles import lines, tokenizer
+from errors import one_line_error
 from softgaze.data.tokenizer import (
     MAX_VOCABULARY,
     PARALLEL_TEXTS,
@@ -12,6 +13,7 @@ from softgaze.data.tokenizer import (
     normalise,
     suggested_size,
     train_tokenizer,
+    train_word_tokenizer,
 )
 from softgaze.errors import DataError
 from softgaze.special_tokens import BOS, EOS, PAD, UNK
@@ -131,3 +133,39 @@ def test_a_model_with_other_special_tokens_is_rejected(tmp_path):
     )
     with pytest.raises(DataError, match="expected special tokens"):
         Tokenizer(written.getvalue())
+
+
+CAPTIONS = ["a dog runs", "a dog sits", "a cat sits here", "a dog"]
+
+
+@pytest.mark.parametrize(
+    ("min_count", "known"),
+    [(1, {*["a", "dog", "runs", "sits", "cat", "here"]}), (2, {"a", "dog", "sits"}), (3, {"a", "dog"})],
+)
+def test_the_vocabulary_of_words_is_those_seen_often_enough(min_count, known):
+    words = train_word_tokenizer(CAPTIONS, min_count)
+    assert {piece.removeprefix(MARK) for piece in words.vocabulary[4:]} == known
+    assert words.has_whole_words
+    for text, ids in zip(CAPTIONS, words.encode(CAPTIONS), strict=True):
+        assert (UNK in ids) == bool({*text.split()} - known)  # unknown words in a row become one
+        assert words.decode(ids).split() == [word for word in text.split() if word in known]
+    assert "words" in words.describe()
+
+
+def test_words_that_are_all_too_rare_are_one_line():
+    with one_line_error(DataError, "no word occurs 9 times", "data.min_count"):
+        train_word_tokenizer(CAPTIONS, 9)
+
+
+def test_subwords_are_not_whole_words():
+    assert not tokenizer().has_whole_words
+    assert "subwords" in tokenizer().describe()
+
+
+def test_words_with_rare_characters_are_words_too():
+    captions = [*["a dog runs on the grass"] * 900, "a señora", "ein 개", "in 1999 50% of it's 3-d"]
+    words = train_word_tokenizer(captions, 1)
+    assert words.vocabulary[4:]
+    for text, ids in zip(captions, words.encode(captions), strict=True):
+        assert words.decode(ids) == text
+        assert UNK not in ids

@@ -2,10 +2,12 @@
 
 import json
 import shutil
+import sys
 
 import numpy as np
 import pytest
 import torch
+from safetensors.torch import save_file
 
 import softgaze
 from albums import SMALL as SMALL_ALBUM
@@ -14,7 +16,7 @@ from errors import one_line_error
 from softgaze.data.captions import CaptionCorpus
 from softgaze.data.images import write_image
 from softgaze.data.processors import ImageProcessor, image_processor_for, load_processor
-from softgaze.errors import DataError
+from softgaze.errors import DataError, ResourceError
 from softgaze.models import Source, build_model
 from softgaze.models.backbones import (
     BackboneShape,
@@ -175,3 +177,59 @@ def test_models_that_are_no_vision_transformers_are_rejected(tmp_path):
         backbone_shape(str(tmp_path))
     with one_line_error(DataError, "resnet: expected an encoder"):
         image_processor_for("resnet", True, None)
+
+
+# --- timm -------------------------------------------------------------------------------------------------------
+
+
+def test_a_torchvision_of_another_torch_is_one_line(tmp_path, monkeypatch):
+    (tmp_path / "timm.py").write_text('raise RuntimeError("operator torchvision::nms\\ndoes not exist")')
+    (tmp_path / "network").mkdir()
+    (tmp_path / "network/config.json").write_text(json.dumps({"architecture": "resnet18"}))
+    monkeypatch.syspath_prepend(tmp_path)
+    with one_line_error(ResourceError, "torchvision built for torch", "nms does not exist"):
+        backbone(str(tmp_path / "network"))
+
+
+FAKE_TIMM = """
+import torch
+from torch import nn
+
+class Network(nn.Module):
+    num_features, num_prefix_tokens = 6, 1
+    def __init__(self, layout):
+        super().__init__()
+        self.layout, self.conv = layout, nn.Conv2d(3, 6, 8, stride=8)
+    def forward_features(self, images):
+        grid = self.conv(images)
+        if self.layout == "channels_last":
+            return grid.permute(0, 2, 3, 1)
+        tokens = grid.flatten(2).transpose(1, 2)
+        return torch.cat([tokens[:, :1], tokens], 1) if self.layout == "tokens" else grid
+
+def create_model(name, pretrained, num_classes):
+    assert not pretrained and num_classes == 0
+    return Network(name)
+"""
+
+
+@pytest.mark.parametrize("layout", ["grid", "channels_last", "tokens"])
+def test_a_timm_directory_gives_one_vector_per_patch(tmp_path, monkeypatch, layout):
+    """With a module in the place of timm, which cannot be imported beside every torch."""
+    (tmp_path / "timm.py").write_text(FAKE_TIMM)
+    monkeypatch.syspath_prepend(tmp_path)
+    monkeypatch.delitem(sys.modules, "timm", raising=False)
+    place = tmp_path / layout
+    place.mkdir()
+    conv = torch.nn.Conv2d(3, 6, 8, stride=8)
+    save_file({f"conv.{name}": part.detach() for name, part in conv.named_parameters()}, place / "model.safetensors")
+    facts = {"input_size": [3, 32, 32], "mean": [0.4, 0.5, 0.6], "std": [0.2, 0.25, 0.3]}
+    (place / "config.json").write_text(json.dumps({"architecture": layout, "pretrained_cfg": facts}))
+    network = backbone(str(place))
+    assert network.shape == BackboneShape(32, 8, 6)
+    patches = torch.randint(0, 256, (2, 16, 3 * 64), dtype=torch.uint8)
+    mean, deviation = (torch.tensor(facts[name])[:, None, None] for name in ("mean", "std"))
+    with torch.no_grad():
+        expected = conv((image_from_patches(patches) / 255 - mean) / deviation).flatten(2).transpose(1, 2)
+        torch.testing.assert_close(network.encode_patches(patches), expected)
+    monkeypatch.delitem(sys.modules, "timm")

@@ -5,12 +5,14 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 import yaml
 
 from albums import SMALL, write_pictures
-from recipes.captions import read_karpathy, read_lists, report
+from recipes.captions import BEAMS, measure, read_karpathy, read_lists, report, write_captions
+from softgaze.caption_metrics import TITLES, caption_splitter
 from softgaze.config import parse_config, read_config, resolve
 from softgaze.errors import DataError
 from softgaze.models import check_options
@@ -87,3 +89,54 @@ def test_settings_of_the_recipe_are_valid(path):
     config = resolve(parse_config(read_config(path)))
     check_options(config.model.arch, config.model.size, config.model.options)
     assert (config.training.batch_tokens, config.training.warmup, config.validation.metric) == (2048, 200, "cider")
+
+
+@pytest.mark.parametrize(
+    ("language", "text"), [("en", "A dog, running!"), ("ko", "개가 달려요."), ("de", "Ein Hund, der läuft.")]
+)
+def test_captions_to_train_on_are_the_words_that_are_scored(tmp_path, language, text):
+    parts = {part: {"a.png": [text, text.upper()]} for part in PARTS}
+    files = write_captions(parts, tmp_path, language)
+    lines = {part: path.read_text().splitlines() for part, path in files.items()}
+    assert [line.split("\t") for line in lines["test"]] == [["a.png#0", text], ["a.png#1", text.upper()]]
+    _, words = caption_splitter(language)
+    for part in ("train", "dev"):
+        assert all(line.partition("\t")[2].split() == words(text) for line in lines[part])
+    before = files["train"].stat().st_mtime_ns
+    write_captions({part: {"b.png": ["other"]} for part in PARTS}, tmp_path, language)
+    assert files["train"].stat().st_mtime_ns == before  # a resumed run finds the files it started with
+
+
+def test_many_captions_without_a_photo_are_a_few_lines(tmp_path, capsys):
+    write_album(tmp_path)
+    with (tmp_path / "captions.token.txt").open("a") as file:
+        file.writelines(f"gone{number}.png#0\ta caption\n" for number in range(50))
+    parts = read_lists(tmp_path / "images", tmp_path / "captions.token.txt", tmp_path)
+    assert sum(map(len, parts.values())) == 12
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) <= 5
+    assert "50" in lines[-1]
+
+
+@pytest.mark.parametrize("name", ["rnn", "rnn-mean"])
+def test_attention_is_measured_once_and_only_where_there_is_any(tmp_path, monkeypatch, name):
+    commands = []
+
+    def run(*command):
+        commands.append(command)
+        return json.dumps(dict.fromkeys(TITLES, 1.0))
+
+    facts = dict.fromkeys(("minutes", "step", "parameters", "pairs", "seed", "dev"), 1)
+    (tmp_path / name).mkdir()
+    (tmp_path / name / "manifest.json").write_text(json.dumps({"facts": facts}))
+    monkeypatch.setattr("recipes.captions.softgaze", run)
+    arguments = SimpleNamespace(out=tmp_path, minutes=2, set=["a.b=1"], boxes=Path("boxes.json"), attention=True)
+    files = {part: tmp_path / f"{part}.tsv" for part in PARTS}
+    result = measure(name, tmp_path / "x.yaml", tmp_path, files, arguments)
+    train, *evaluations = commands
+    assert train[train.index("--minutes") :][:2] == ("--minutes", "2")
+    assert train[train.index("--set") :][:2] == ("--set", "a.b=1")
+    assert [command[command.index("--beam-size") + 1] for command in evaluations] == [str(beam) for beam in BEAMS]
+    assert sum("--boxes" in command for command in evaluations) == 1
+    assert sum("--attention" in command for command in evaluations) == (not name.endswith("-mean"))
+    assert set(result["beams"]) == {str(beam) for beam in BEAMS}

@@ -670,6 +670,22 @@ def test_words_highlight_regions_and_regions_words(open_images):
     assert page.locator("#photo").get_attribute("alt").endswith(CAPTION["text"])
 
 
+def test_a_masked_region_shows_how_the_caption_was_before(open_images):
+    page = open_images()
+    note = page.locator("#caption-unmasked")
+    expect(note).to_be_hidden()
+    page.focus("#frame")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(note).to_have_text(string(page, "caption-same"))
+    other = {"model": "eye", "captions": [{**CAPTION, "text": "a blue square"}], "milliseconds": 1}
+    page.route("**/v1/caption", lambda route: route.fulfill(json=other))
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("ArrowDown")
+    page.keyboard.press("Enter")
+    expect(note).to_contain_text(CAPTION["text"])
+
+
 def test_a_large_photo_is_shrunk(open_images):
     page = open_images()
     noise = io.BytesIO()

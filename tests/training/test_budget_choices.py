@@ -2,8 +2,11 @@
 
 import pytest
 
+from albums import write_pictures
 from corpora import corpus
 from softgaze.config import parse_config, resolve
+from softgaze.data.captions import CaptionCorpus
+from softgaze.data.processors import BackboneProcessor, ImageProcessor
 from softgaze.training.budget_choices import choose_for_budget, corpus_tokens
 
 LAYERS = {"model.options.encoder_layers", "model.options.decoder_layers"}
@@ -66,3 +69,66 @@ def test_a_few_epochs_need_no_dropout(tmp_path):
     steps = int(2 * 2000 / per_update)  # two epochs of the larger corpus
     assert chosen(many, budget={"steps": steps})["model.options.dropout"] == 0.0
     assert "model.options.dropout" not in chosen(few, budget={"steps": steps})
+
+
+# --- photos -----------------------------------------------------------------------------------------------------
+
+PHOTOS = {"arch": "captioner", "options": {"encoder": "efficientnet"}}
+
+
+def photos(folder, processor=None, **options):
+    processor = processor or BackboneProcessor("efficientnet", 224, 32, 1280)
+    return CaptionCorpus.of(folder / "images", write_pictures(folder, **options), processor, lambda error: None)
+
+
+@pytest.mark.parametrize("minutes", [1, 5, 15, 60])
+def test_a_captioner_of_photos_gets_a_size_and_validations_for_its_minutes(tmp_path, minutes):
+    result, choices = choose_for_budget(config(model=PHOTOS, budget={"minutes": minutes}), photos(tmp_path))
+    values = {choice.setting: choice.value for choice in choices}
+    assert all(choice.reason for choice in choices)
+    assert result.model.size == values["model.size"] == ("tiny" if minutes < 3 else "small")
+    assert result.validation.every == values["validation.every"]
+    assert result.budget.epochs == values["budget.epochs"]
+    assert result.budget.minutes == minutes
+    resolve(result)
+
+
+def test_every_photo_is_seen_equally_often_however_many_captions_it_has(tmp_path):
+    views = [
+        chosen(photos(tmp_path / str(captions), captions=captions), model=PHOTOS, budget={"minutes": 9})[
+            "budget.epochs"
+        ]
+        * captions
+        for captions in (1, 5, 25)
+    ]
+    assert len({*views}) == 1
+
+
+def test_more_photos_need_rarer_validations(tmp_path):
+    few, many = photos(tmp_path / "few"), photos(tmp_path / "many", count=450)
+    intervals = [chosen(each, model=PHOTOS, budget={"minutes": 60})["validation.every"] for each in (few, many)]
+    assert intervals[0] < intervals[1]
+
+
+def test_given_settings_of_a_captioner_are_kept(tmp_path):
+    given = {"model": {**PHOTOS, "size": "base"}, "training": {"warmup": 7}, "validation": {"every": 9}}
+    assert chosen(photos(tmp_path), budget={"minutes": 30, "epochs": 3}, **given) == {}
+
+
+def test_without_a_budget_or_a_backbone_nothing_is_chosen_for_images(tmp_path):
+    assert chosen(photos(tmp_path), model=PHOTOS) == {}
+    drawn = photos(tmp_path, ImageProcessor(32, 4))
+    assert chosen(drawn, model={"arch": "captioner"}, budget={"minutes": 5}) == {}
+
+
+def test_more_minutes_never_shorten_the_warmup_or_the_time_between_validations(tmp_path):
+    album = photos(tmp_path, captions=400)
+    configs = [
+        choose_for_budget(config(model={**PHOTOS, "size": "small"}, budget={"minutes": each}), album)[0]
+        for each in (0.2, 1, 3, 10, 30, 120)
+    ]
+    warmups = [resolve(each).training.warmup for each in configs]
+    assert warmups == sorted(warmups)
+    assert warmups[-1] > warmups[0]
+    intervals = [each.validation.every for each in configs]
+    assert intervals == sorted(intervals)

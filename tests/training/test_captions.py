@@ -9,6 +9,7 @@ import softgaze
 import tones
 from albums import pictures, small, sung, write_melodies
 from corpora import corpus
+from errors import one_line_error
 from runs import EventLog
 from softgaze.bundle import MANIFEST, Bundle
 from softgaze.config import parse_config
@@ -152,3 +153,17 @@ TONES = small(
     validation={"every": 400, "sentences": 10},
     budget={"steps": 400},
 )
+
+
+def test_a_vocabulary_of_words_gives_captions_of_known_words_only(tmp_path):
+    album = pictures(tmp_path, count=20)
+    train(small(data={"min_count": 2}), album, None, tmp_path / "run")
+    translator = softgaze.load(tmp_path / "run")
+    known = {word for pair in album for word in pair.target.split()}
+    names = [str(tmp_path / "images" / f"{number:03d}.png") for number in range(4)]
+    for found in translator.translate(names, max_length=9, beam_size=2):
+        assert {*found.text.split()} <= known
+    scored = translator.score(names[0], "a zzyzx circle")
+    assert scored.text == "a zzyzx circle"
+    with one_line_error(UsageError, "does not contain zzyzx"):
+        translator.translate(names[0], prefix="a zzyzx")

@@ -13,7 +13,13 @@ from softgaze.config import DataSettings
 from softgaze.data.corpus import Corpus
 from softgaze.errors import DataError, SoftgazeError, UsageError
 from softgaze.training import preprocess as preprocess_module
-from softgaze.training.preprocess import choose_held_out, preprocess
+from softgaze.training.preprocess import (
+    MAX_UNKNOWN,
+    choose_held_out,
+    choose_min_count,
+    preprocess,
+    train_caption_tokenizer,
+)
 from softgaze.training.train import train
 
 
@@ -190,3 +196,34 @@ def test_text_without_pairs_is_an_error(tmp_path, lines):
         encode(tmp_path / "encoded", Corpus.of([tuple(paths)]))
     assert "\n" not in str(caught.value)
     assert not (tmp_path / "encoded").exists()
+
+
+# --- the vocabulary of captions ---------------------------------------------------------------------------------
+
+
+@given(st.lists(st.lists(st.sampled_from("abcdefghijkl"), min_size=1).map(" ".join), min_size=1, max_size=60))
+def test_the_threshold_of_words_leaves_few_unknown_and_a_higher_one_would_not(captions):
+    words = " ".join(captions).split()
+
+    def unknown(limit):
+        return sum(words.count(word) < limit for word in words) / len(words)
+
+    chosen = choose_min_count(captions)
+    assert 1 <= chosen <= 5
+    assert unknown(chosen) <= MAX_UNKNOWN
+    assert chosen == 5 or unknown(chosen + 1) > MAX_UNKNOWN
+
+
+def test_only_photos_with_plain_captions_get_words_by_default():
+    plain = ["a dog runs on grass", "a cat sits on a mat"] * 10
+    punctuated = [f"{text.capitalize()}." for text in plain]
+    for captions, has_photos, settings, has_words in (
+        (plain, True, {}, True),
+        (plain, False, {}, False),
+        (punctuated, True, {}, False),
+        (punctuated, True, {"min_count": 1}, True),
+        (plain, True, {"min_count": 0}, False),
+        (plain, True, {"vocabulary": 400}, False),
+    ):
+        tokenizer = train_caption_tokenizer(captions, DataSettings(**settings), has_photos=has_photos)
+        assert tokenizer.has_whole_words == has_words

@@ -7,7 +7,7 @@ import yaml
 
 from corpora import corpus, small
 from softgaze.atomic_io import TEMPORARY
-from softgaze.config import resolve
+from softgaze.config import parse_config, resolve
 from softgaze.errors import UsageError
 from softgaze.training import run_directory
 from softgaze.training.run_directory import LOCK, SETTINGS, RunDirectory
@@ -189,3 +189,20 @@ def test_a_result_is_read_as_it_was_written(run):
     facts = {"step": 8, "best": -0.5, "languages": ["en", "한"]}
     run.write_result(facts)
     assert run.result() == facts
+
+
+def test_a_resumed_run_keeps_the_size_that_was_chosen_unless_another_is_given(tmp_path):
+    run = RunDirectory(tmp_path / "run")
+    with run.locked():
+        run.prepare(resolve(parse_config({"model": {"size": "small"}})), fresh=False)
+    assert run.fill_in(parse_config({})).model.size == "small"
+    assert run.fill_in(parse_config({"model": {"size": "base"}})).model.size == "base"
+
+
+@pytest.mark.parametrize(("arch", "epochs"), [("captioner", 25), ("transformer", None)])
+def test_only_a_resumed_captioner_keeps_the_chosen_epochs(tmp_path, arch, epochs):
+    run, model = RunDirectory(tmp_path / "run"), {"arch": arch}
+    with run.locked():
+        run.prepare(resolve(parse_config({"model": model, "budget": {"epochs": 25}})), fresh=False)
+    assert run.fill_in(parse_config({"model": model})).budget.epochs == epochs
+    assert run.fill_in(parse_config({"model": model, "budget": {"epochs": 40}})).budget.epochs == 40

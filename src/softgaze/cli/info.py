@@ -58,7 +58,7 @@ def info(
 def model_facts(bundle: "Bundle") -> dict[str, Any]:
     about, sizes, processor = bundle.description, vocabulary_sizes(bundle), bundle.tokenizers.source
     if not processor.is_text:
-        inputs = {"inputs": processor.describe(), "vocabulary": f"{sizes['target']:,} subwords"}
+        inputs = {"inputs": processor.describe(), "vocabulary": bundle.tokenizers.target.describe()}
     else:
         shared = "shared by both languages" if bundle.tokenizers.joint else f"source, {sizes['target']:,} target"
         inputs = {

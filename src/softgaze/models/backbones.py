@@ -18,7 +18,7 @@ from typing import Any, NamedTuple, Self, cast
 import torch
 from torch import Tensor, nn
 
-from softgaze.errors import DataError
+from softgaze.errors import DataError, ResourceError
 from softgaze.runtime import need
 
 RGB = 3  # channels
@@ -265,8 +265,7 @@ def is_timm(path: Path) -> bool:
 
 def timm_network(path: Path) -> Backbone:
     """Load a network from a directory as timm stores it: config.json and model.safetensors."""
-    need("timm", "timm")
-    import timm
+    timm = import_timm()
     from safetensors.torch import load_file
 
     config = read_timm_config(path)
@@ -282,6 +281,18 @@ def timm_network(path: Path) -> Backbone:
         raise DataError(f"{path}: cannot be read as a timm model: {' '.join(str(error).split())}") from error
     rows = grid_size(grid.shape[1])
     return Backbone(str(path), network, BackboneShape(side, side // rows, grid.shape[2]), partial(timm_grid, norm))
+
+
+def import_timm() -> Any:
+    """Import timm, which imports torchvision; one that was built for another torch raises an error of one line."""
+    need("timm", "timm")
+    try:
+        return import_module("timm")
+    except (ImportError, RuntimeError) as error:
+        raise ResourceError(
+            f"timm needs a torchvision built for torch {torch.__version__} ({' '.join(str(error).split())}); install "
+            "both from one index, such as https://download.pytorch.org/whl/cpu, or use a Hugging Face directory"
+        ) from error
 
 
 def timm_grid(norm: ChannelNorm, network: Any, images: Tensor) -> Tensor:

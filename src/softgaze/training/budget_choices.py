@@ -9,6 +9,7 @@ from itertools import islice
 from typing import Any, NamedTuple
 
 from softgaze.config import Config, merge_settings, parse_config, resolve
+from softgaze.data.processors import BackboneProcessor
 from softgaze.training.preprocess import AnyCorpus
 
 UPDATES_PER_MINUTE = {"tiny": 200, "small": 25, "base": 4, "big": 1}  # on two cores, roughly
@@ -19,6 +20,10 @@ FEW_EPOCHS = 3  # in which a model does not overfit
 LAYERS = ("encoder_layers", "decoder_layers")
 FEW_MINUTES, FEW_LAYERS = 3, 2  # so little time is better spent on more updates of fewer layers
 VALIDATIONS, MIN_INTERVAL = 8, 1000  # validations per run, and updates between two: estimated cost: 50 updates
+# Captioners of photos, on the features of a pretrained backbone (benchmarks/photos.md).
+PHOTO_UPDATES_PER_MINUTE = {"tiny": 900, "small": 350, "base": 60, "big": 10}  # on two cores, roughly
+PHOTO_VALIDATIONS, MIN_PHOTO_INTERVAL = 16, 50  # a captioner of few photos overfits between two rare validations
+PHOTO_VIEWS = 125  # of each photo, in 25 epochs of five captions: more overfit, and the decay would come too late
 
 
 class Choice(NamedTuple):
@@ -34,7 +39,9 @@ class Choice(NamedTuple):
 
 def choose_for_budget(config: Config, corpus: AnyCorpus) -> tuple[Config, list[Choice]]:
     """Return the settings with choices for a budget of steps, or of minutes on two cores; others are unchanged."""
-    if expected_updates(config) is None or corpus.processor is not None:
+    if corpus.processor is not None:
+        return choose_for_photos(config, corpus)
+    if expected_updates(config) is None:
         return config, []
     layers = list(choose_layers(config))
     config = with_choices(config, layers)
@@ -42,6 +49,43 @@ def choose_for_budget(config: Config, corpus: AnyCorpus) -> tuple[Config, list[C
     assert updates is not None
     choices = list(choose(config, updates, updates * batch_tokens(config) / corpus_tokens(corpus)))
     return with_choices(config, choices), [*layers, *choices]
+
+
+def choose_for_photos(config: Config, corpus: AnyCorpus) -> tuple[Config, list[Choice]]:
+    """Return the settings of a captioner with choices for its budget; images without a backbone keep their defaults."""
+    if not isinstance(corpus.processor, BackboneProcessor) or not (config.budget.minutes or config.budget.steps):
+        return config, []
+    sizes = list(choose_photo_size(config))
+    config = with_choices(config, sizes)
+    updates = expected_updates(config)
+    if updates is None:  # an unknown size
+        return config, sizes
+    regions, _ = corpus.processor.feature_shape
+    per_epoch = max(1, round(corpus.count() * regions / batch_tokens(config)))
+    views = corpus.count() / corpus.num_sources()  # of a photo in an epoch
+    choices = list(choose_photo_settings(config, updates, per_epoch, max(1, round(PHOTO_VIEWS / views))))
+    return with_choices(config, choices), [*sizes, *choices]
+
+
+def choose_photo_size(config: Config) -> Iterator[Choice]:
+    """Yield a size for a number of minutes, unless a size is given."""
+    minutes = config.budget.minutes
+    if minutes and "size" not in config.model.model_fields_set:
+        size = "tiny" if minutes < FEW_MINUTES else "small"
+        yield Choice("model.size", size, f"{minutes:g} minutes of photos")
+
+
+def choose_photo_settings(config: Config, updates: int, per_epoch: int, most: int) -> Iterator[Choice]:
+    """Yield a choice for each open setting of a captioner; an epoch has `per_epoch` updates, `most` do not overfit."""
+    epochs = config.budget.epochs
+    if epochs is None and config.budget.steps is None:
+        epochs = most
+        yield Choice("budget.epochs", epochs, f"more than {epochs * per_epoch:,} updates would overfit these captions")
+    updates = min(updates, epochs * per_epoch) if epochs else updates
+    yield from choose_warmup(config, updates)
+    if config.validation.every is None:
+        every = max(MIN_PHOTO_INTERVAL, updates // PHOTO_VALIDATIONS)
+        yield Choice("validation.every", every, f"about {updates:,} updates: find the best before overfitting")
 
 
 def with_choices(config: Config, choices: Iterable[Choice]) -> Config:
@@ -68,11 +112,7 @@ def choose_layers(config: Config) -> Iterator[Choice]:
 def choose(config: Config, updates: int, epochs: float) -> Iterator[Choice]:
     """Yield a choice for each setting that is still open."""
     expected = f"about {updates:,} updates"
-    default = resolve(config).training.warmup
-    assert default is not None
-    warmup = min(default, max(MIN_WARMUP, updates // 25), max(1, updates // 5))
-    if config.training.warmup is None and warmup != default:
-        yield Choice("training.warmup", warmup, f"{expected} leave no time for a long warmup")
+    yield from choose_warmup(config, updates)
     if config.model.arch == "transformer" and "dropout" not in config.model.options and epochs < FEW_EPOCHS:
         yield Choice("model.options.dropout", 0.0, f"{epochs:.1f} epochs are too few to overfit")
     if config.validation.every is None:
@@ -80,11 +120,23 @@ def choose(config: Config, updates: int, epochs: float) -> Iterator[Choice]:
         yield Choice("validation.every", every, f"{expected}: most of the time for training")
 
 
+def choose_warmup(config: Config, updates: int) -> Iterator[Choice]:
+    """Yield a shorter warmup for few updates."""
+    default = resolve(config).training.warmup
+    assert default is not None
+    warmup = min(default, max(MIN_WARMUP, updates // 25), max(1, updates // 5))
+    if config.training.warmup is None and warmup != default:
+        yield Choice("training.warmup", warmup, f"about {updates:,} updates leave no time for a long warmup")
+
+
 def expected_updates(config: Config) -> int | None:
     """Return how many updates fit into the budget, None if it has no limit of steps or minutes."""
     minutes, steps = config.budget.minutes, config.budget.steps
     limits = [steps] if steps else []
-    if minutes and config.model.size in UPDATES_PER_MINUTE:
+    if minutes and config.model.arch == "captioner":
+        speeds = [PHOTO_UPDATES_PER_MINUTE[config.model.size]] if config.model.size in PHOTO_UPDATES_PER_MINUTE else []
+        limits += [max(1, round(minutes * speed)) for speed in speeds]
+    elif minutes and config.model.size in UPDATES_PER_MINUTE:
         has_few_layers = config.model.options.get("encoder_layers") == FEW_LAYERS and config.model.size == "tiny"
         speed = UPDATES_PER_MINUTE[config.model.size] * (1.8 if has_few_layers else 1)
         limits.append(max(1, round(minutes * speed)))

@@ -20,7 +20,7 @@ from softgaze.data.captions import CaptionCorpus
 from softgaze.data.corpus import Corpus, Pair
 from softgaze.data.language_id import LanguageDetector
 from softgaze.data.shards import EncodedAlignedPair, EncodedPair, Shards, VectorSpec, write_shards
-from softgaze.data.tokenizer import SAMPLE, train_tokenizer
+from softgaze.data.tokenizer import SAMPLE, Tokenizer, count_words, normalise, train_tokenizer, train_word_tokenizer
 from softgaze.errors import DataError, UsageError
 from softgaze.explain.alignment import Links
 from softgaze.explain.word_spans import whitespace_word_of
@@ -29,6 +29,8 @@ from softgaze.training.alignment_data import Alignments, LearnedAlignments, max_
 FACTS = "facts.json"
 FIX = "remove {} and run the same command to encode the text again"
 DETECTOR_LINES = 5000  # per language
+MAX_MIN_COUNT, MAX_UNKNOWN = 5, 0.05  # highest frequency threshold of words, share of unknown words in the captions
+PUNCTUATION, MAX_PUNCTUATED = ".,;:!?", 0.01  # share of words with punctuation: "dog." would be another word than "dog"
 
 AnyCorpus = Corpus | CaptionCorpus
 
@@ -194,14 +196,36 @@ def train_tokenizers(train: AnyCorpus, settings: DataSettings) -> Tokenizers:
     """Train SentencePiece on evenly spaced pairs, so that every part of the text is represented."""
     stride = max(1, 2 * train.count() // SAMPLE)
     if train.processor is not None:
-        captions = (pair.target for pair in islice(train, 0, None, stride))
-        return Tokenizers(train.processor, train_tokenizer(captions, settings.vocabulary))
+        captions = [pair.target for pair in islice(train, 0, None, stride)]
+        has_photos = train.processor.backbone is not None
+        return Tokenizers(train.processor, train_caption_tokenizer(captions, settings, has_photos=has_photos))
     if settings.joint:
         joint = train_tokenizer(chain.from_iterable(islice(train, 0, None, stride)), settings.vocabulary)
         return Tokenizers(joint, joint)
     sides = ((pair[side] for pair in islice(train, 0, None, stride)) for side in (0, 1))
     source, target = (train_tokenizer(lines, settings.vocabulary) for lines in sides)
     return Tokenizers(source, target)
+
+
+def train_caption_tokenizer(captions: list[str], settings: DataSettings, *, has_photos: bool) -> Tokenizer:
+    """Train a tokenizer of whole words or of subwords; open settings choose frequent words for photos."""
+    min_count = settings.min_count
+    if min_count is None:
+        min_count = choose_min_count(captions) if has_photos and settings.vocabulary is None else 0
+    return train_word_tokenizer(captions, min_count) if min_count else train_tokenizer(captions, settings.vocabulary)
+
+
+def choose_min_count(captions: Iterable[str]) -> int:
+    """Return the highest count up to 5 that leaves few words unknown; 0, for subwords, if words end in punctuation.
+
+    Subwords of a few hundred captions are single letters, from which a captioner composes words that do not exist.
+    """
+    counts = count_words(map(normalise, captions))
+    total = sum(counts.values())
+    if sum(count for word, count in counts.items() if word[-1] in PUNCTUATION) > MAX_PUNCTUATED * total:
+        return 0
+    rare = {limit: sum(count for count in counts.values() if count < limit) for limit in range(1, MAX_MIN_COUNT + 1)}
+    return max(limit for limit, unknown in rare.items() if unknown <= MAX_UNKNOWN * total)
 
 
 def train_detector(train: AnyCorpus, languages: tuple[str, str]) -> LanguageDetector:

@@ -101,11 +101,14 @@ class RunDirectory:
         """Return the settings with those that the run chose for itself when it started."""
         stored = self.stored_settings()
         options = {**stored["model"]["options"], **config.model.options}
-        sections: dict[str, Section] = {"model": config.model.model_copy(update={"options": options})}
+        size = config.model.size if "size" in config.model.model_fields_set else stored["model"]["size"]
+        sections: dict[str, Section] = {"model": config.model.model_copy(update={"size": size, "options": options})}
         for name, keys in CHOSEN.items():
             section: Section = getattr(config, name)
             chosen = {key: stored[name][key] for key in keys if getattr(section, key) is None}
             sections[name] = section.model_copy(update=chosen)
+        if config.model.arch == "captioner" and config.budget.epochs is None:  # a choice for photos
+            sections["budget"] = sections["budget"].model_copy(update={"epochs": stored["budget"]["epochs"]})
         return config.model_copy(update=sections)
 
     def result(self) -> dict[str, Any] | None:

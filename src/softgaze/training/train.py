@@ -280,12 +280,20 @@ def summary(trainer: Trainer) -> dict[str, Any]:
         "dev_pairs": facts["dev_pairs"],
         **({"guided": guided} if guided else {}),
         "sources": trainer.data.tokenizers.source.describe(),
-        "vocabulary": facts["vocabulary"][1] if trainer.data.tokenizers.joint else facts["vocabulary"],
+        "vocabulary": describe_vocabulary(trainer),
         "device": str(trainer.device),
         "computation": ", ".join(computation),
         "validate_every": trainer.validate_every,
         "out": str(trainer.run.path),
     }
+
+
+def describe_vocabulary(trainer: Trainer) -> Any:
+    """Return the number of subwords of both sides, or describe the vocabulary of captions."""
+    tokenizers, sizes = trainer.data.tokenizers, trainer.data.facts["vocabulary"]
+    if not tokenizers.source.is_text:
+        return tokenizers.target.describe()
+    return sizes[1] if tokenizers.joint else sizes
 
 
 def describe_mix(trainer: Trainer) -> str:

@@ -16,7 +16,7 @@ const MIN_SHARE = 0.02; // of a word's largest weight, to highlight the word of 
 
 export class ImagePanel {
   constructor(captioners, maxBytes) {
-    Object.assign(this, { maxBytes, caption: null, pinned: null, word: null, region: null, masked: new Set() });
+    Object.assign(this, { maxBytes, caption: null, unmasked: null, pinned: null, word: null, region: null, masked: new Set() });
     setOptions(find("captioner"), captioners.map(({ id }) => [id, id]), captioners[0].id);
     find("captioner-field").hidden = captioners.length < 2;
     find("captioner").addEventListener("change", () => this.file && this.send(this.file));
@@ -52,7 +52,10 @@ export class ImagePanel {
     const image = file.size < BODY_SHARE * this.maxBytes ? file : await shrink(find("photo"));
     const fields = { image, model: find("captioner").value, attention: "true", num_hypotheses: String(1 + ALTERNATIVES), mask: [...masked].join(",") };
     const response = await reportErrors(() => postForm("v1/caption", fields, signal));
-    if (!signal.aborted) this.setCaption(response?.captions[0] ?? null);
+    if (signal.aborted) return;
+    const caption = response?.captions[0] ?? null;
+    if (!masked.size) this.unmasked = caption;
+    this.setCaption(caption);
   }
 
   async preview(file) {
@@ -138,10 +141,18 @@ export class ImagePanel {
     setRoving(buttons, 0);
     find("caption").replaceChildren(...buttons);
     find("photo").alt = this.caption ? t("image-alt", { caption: this.caption.text }) : "";
+    this.compare();
     const alternatives = this.caption?.alternatives ?? [];
     find("caption-alternatives").hidden = !alternatives.length;
     find("caption-alternatives").replaceChildren(...alternatives.map(({ text }) => make("li", { dir: "auto" }, text)));
     this.highlight();
+  }
+
+  /* While regions are masked, show the caption of the whole image as well. */
+  compare() {
+    const { caption, unmasked } = this, isMasked = Boolean(caption && unmasked && this.masked.size);
+    find("caption-unmasked").hidden = !isMasked;
+    if (isMasked) find("caption-unmasked").textContent = caption.text === unmasked.text ? t("caption-same") : t("caption-before", { caption: isolated(unmasked.text) });
   }
 
   highlight() {

@@ -35,7 +35,8 @@ const ENGLISH = {
   "file-working": "Translating {name} …", "file-done": "{name} is translated.", download: "Download {name}", "file-large": "{name} has {size}; the limit of this server is {limit}.", "file-format": "{name} is not a supported document; this server accepts {formats}.",
   "image-drop": "Drop an image here to caption it.", "image-choose": "Choose an image", "image-working": "Captioning {name} …",
   caption: "Caption", regions: "Image regions: move with the arrow keys", "image-hint": "Point at a word to see its attention over the image, or at the image to see the words that attend there. Click a region, or press Enter on it, to caption the image without it.", "image-alt": "Your image: {caption}",
-  region: "Row {row}, column {column}", "cannot-show": "This browser cannot show {name} as an image.",
+  "caption-before": "With all regions: {caption}", "caption-same": "The caption is the same with all regions.",
+  region: "row {row} column {column}", "cannot-show": "This browser cannot show {name} as an image.",
   "no-model": "No loaded model translates {language}.",
   unreachable: "The server does not respond. Try again later.", busy: "The server is busy; next try in {seconds} s.", "unknown-error": "The server returned error {status} without a message.",
 };
@@ -75,6 +76,7 @@ const KOREAN = {
   "file-working": "{name} 번역 중 …", "file-done": "{name} 번역을 마쳤어요.", download: "{name} 내려받기", "file-large": "{name} 파일은 {size}예요. 이 서버의 한도는 {limit}예요.", "file-format": "{name} 파일은 지원하는 문서가 아니에요. 이 서버는 {formats} 형식을 받아요.",
   "image-drop": "이미지를 여기에 놓으면 설명(캡션)을 만들어요.", "image-choose": "이미지 선택", "image-working": "{name} 처리 중 …",
   caption: "캡션", regions: "이미지 영역: 화살표 키로 이동해요", "image-hint": "단어를 가리키면 이미지에서 어텐션을 받은 곳이, 이미지를 가리키면 그곳에 어텐션을 준 단어가 보여요. 영역을 누르거나 Enter 키를 누르면 그 영역 없이 캡션을 다시 만들어요.", "image-alt": "올린 이미지: {caption}",
+  "caption-before": "모든 영역을 쓴 캡션: {caption}", "caption-same": "모든 영역을 쓴 캡션과 같아요.",
   region: "{row}행 {column}열", "cannot-show": "이 브라우저는 {name} 파일을 이미지로 표시할 수 없어요.",
   "no-model": "{language} 번역 모델이 없어요.",
   unreachable: "서버가 응답하지 않아요. 잠시 뒤에 다시 시도해 주세요.", busy: "서버가 바빠요. {seconds}초 뒤에 다시 시도해요.", "unknown-error": "서버가 설명 없이 오류 {status}을(를) 보냈어요.",
