@@ -27,9 +27,10 @@ LAYERS = (
     {"data"},
     {"models"},
     {"soft_dict", "local_attention"},
+    {"scores"},
     {"attention", "positions", "config", "runtime", "atomic_io", "glossary"},
     {"dropout"},
-    {"errors", "kv_cache", "special_tokens", "scores"},
+    {"errors", "kv_cache", "special_tokens"},
     {"softgaze"},  # the package itself, for its version; it imports nothing of ours except on first use, by name
 )
 DEPTH = {part: depth for depth, layer in enumerate(LAYERS) for part in layer}
@@ -39,7 +40,8 @@ PART = {"translation": "translator", "term_placement": "translator"}
 
 # Narrower than their line allows.
 ONLY = {
-    "attention": {"dropout", "kv_cache", "scores"},
+    "attention": {"dropout", "kv_cache"},
+    "scores": {"attention"},
     "soft_dict": {"attention", "errors", "scores"},
     "local_attention": {"attention"},
     "data": {"models.backbones", "atomic_io", "errors", "runtime", "special_tokens", "softgaze"},

@@ -1,6 +1,7 @@
 """Attention: weights = softmax(score(query, keys)), context = weights · values.
 
-`attend` computes all attention of the package; `MultiHeadAttention` wraps it in projections.
+`attend` computes all attention of the package; `MultiHeadAttention` wraps it in projections. Scores other than dot
+products are in `softgaze.scores`.
 
 Shapes: B batch, H heads, Q queries, K keys, D width. Batch first.
 A mask is boolean, **True = may attend**, broadcastable to (B, H, Q, K). A query without any key gets zero weights.
@@ -16,15 +17,11 @@ from torch import Tensor, nn
 
 from softgaze.dropout import dropout as drop
 from softgaze.kv_cache import KVCache
-from softgaze.scores import ScoreFunction, check_width, dot, scaled_dot
 
+ScoreFunction = Callable[[Tensor, Tensor], Tensor]  # query (…, Q, D), keys (…, K, D) -> scores (…, Q, K)
 WeightsHook = Callable[[Tensor, Tensor], Tensor]  # weights (…, Q, K), values (…, K, D) -> weights to use instead
 Kernel = Literal["fused", "plain"]
 Positions = Any  # (N,) positions, or the tables that a rotation prepared from them
-
-FUSED_SCALES: dict[ScoreFunction | None, float | None] = {None: None, scaled_dot: None, dot: 1.0}  # None: 1/√D
-FUSED_MIN_KEYS = 129  # on a CPU, fewer keys are faster by plain matrix products …
-FUSED_MAX_QUERIES = 16  # … unless there are only so many queries, as in a beam search
 
 
 class Attended(NamedTuple):
@@ -32,6 +29,22 @@ class Attended(NamedTuple):
 
     context: Tensor  # (…, Q, D)
     weights: Tensor | None  # (…, Q, K)
+
+
+def dot(query: Tensor, keys: Tensor) -> Tensor:
+    """q · k (Luong 2015, §3.1, `dot`)."""
+    check_width(query, keys.shape[-1])
+    return query @ keys.transpose(-2, -1)
+
+
+def scaled_dot(query: Tensor, keys: Tensor) -> Tensor:
+    """q · k / √D (Vaswani 2017, eq. 1). Without the root, wide vectors saturate the softmax."""
+    return dot(query / math.sqrt(query.shape[-1]), keys)
+
+
+FUSED_SCALES: dict[ScoreFunction | None, float | None] = {None: None, scaled_dot: None, dot: 1.0}  # None: 1/√D
+FUSED_MIN_KEYS = 129  # on a CPU, fewer keys are faster by plain matrix products …
+FUSED_MAX_QUERIES = 16  # … unless there are only so many queries, as in a beam search
 
 
 def attend(
@@ -227,6 +240,12 @@ def is_plain_linear(layer: nn.Linear) -> bool:
 
 
 # --- input checks -----------------------------------------------------------------------------------------------
+
+
+def check_width(vectors: Tensor, width: int) -> None:
+    """Raise if the last dimension of `vectors` is not `width`."""
+    if vectors.shape[-1] != width:
+        raise ValueError(f"expected vectors of width {width}, got {vectors.shape[-1]}")
 
 
 def check_inputs(

@@ -18,8 +18,14 @@ import yaml
 from softgaze import __version__
 from softgaze.atomic_io import TEMPORARY, fingerprint, rename, sha256_of, write_bytes, write_text
 from softgaze.data.language_id import LanguageDetector
-from softgaze.data.processors import FileProcessor, Processor, load_processor
-from softgaze.data.tokenizer import Frame, ImportedTokenizer, LanguageTokens, Tokenizer
+from softgaze.data.tokenizer import (
+    PROCESSOR_FILE,
+    Frame,
+    ImportedTokenizer,
+    LanguageTokens,
+    Processor,
+    Tokenizer,
+)
 from softgaze.errors import DataError, SoftgazeError, UsageError
 
 if TYPE_CHECKING:
@@ -31,7 +37,7 @@ FORMAT = 1
 MANIFEST, CONFIG, WEIGHTS, DETECTOR = "manifest.json", "config.yaml", "model.safetensors", "detector.json"
 ALIGNER = "aligner.npz"  # a statistical word aligner of both languages, optional
 JOINT, SOURCE, TARGET = "tokenizer.model", Tokenizer.file, "tokenizer.target.model"
-PROCESSOR = FileProcessor.file  # instead of SOURCE, for sources that are not text
+PROCESSOR = PROCESSOR_FILE  # instead of SOURCE, for sources that are not text
 VOCABULARY = "vocabulary.json"  # of an imported model: pieces in row order, languages
 SOURCE_EOS = "source_eos"  # key in it: false if the model reads no EOS after the source
 NEXT_MANIFEST = f"{TEMPORARY}next-{MANIFEST}"  # while a bundle is replaced
@@ -101,9 +107,11 @@ class Tokenizers:
         if (directory / JOINT).exists():
             both = Tokenizer.load(directory / JOINT)
             return cls(both, both)
-        is_file = (directory / PROCESSOR).exists()
-        source = load_processor(directory / PROCESSOR) if is_file else Tokenizer.load(directory / SOURCE)
-        return cls(source, Tokenizer.load(directory / TARGET))
+        if not (directory / PROCESSOR).exists():
+            return cls(Tokenizer.load(directory / SOURCE), Tokenizer.load(directory / TARGET))
+        from softgaze.data.processors import load_processor
+
+        return cls(load_processor(directory / PROCESSOR), Tokenizer.load(directory / TARGET))
 
 
 def _vocabulary_json(source: ImportedTokenizer, target: ImportedTokenizer, languages: LanguageTokens | None) -> str:

@@ -3,35 +3,13 @@
 Shapes: query (…, Q, D), keys (…, K, D), scores (…, Q, K).
 """
 
-import math
-from collections.abc import Callable
 from typing import NamedTuple
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-ScoreFunction = Callable[[Tensor, Tensor], Tensor]  # query (…, Q, D), keys (…, K, D) -> scores (…, Q, K)
-
-
-def check_width(vectors: Tensor, width: int) -> None:
-    """Raise if the last dimension of `vectors` is not `width`."""
-    if vectors.shape[-1] != width:
-        raise ValueError(f"expected vectors of width {width}, got {vectors.shape[-1]}")
-
-
-# --- without parameters -----------------------------------------------------------------------------------------
-
-
-def dot(query: Tensor, keys: Tensor) -> Tensor:
-    """q · k (Luong 2015, §3.1, `dot`)."""
-    check_width(query, keys.shape[-1])
-    return query @ keys.transpose(-2, -1)
-
-
-def scaled_dot(query: Tensor, keys: Tensor) -> Tensor:
-    """q · k / √D (Vaswani 2017, eq. 1). Without the root, wide vectors saturate the softmax."""
-    return dot(query / math.sqrt(query.shape[-1]), keys)
+from softgaze.attention import check_width, dot, scaled_dot
 
 
 def cosine(query: Tensor, keys: Tensor) -> Tensor:

@@ -10,8 +10,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from softgaze.attention import Attended, attend
-from softgaze.scores import ScoreFunction, cosine
+from softgaze.attention import Attended, ScoreFunction, attend
+from softgaze.scores import cosine
 
 Similarity = Callable[[Any, Any], Any]  # (query, key) -> a number ≥ 0
 

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from softgaze.engines.base import Ids, Items
 from softgaze.errors import UsageError
 from softgaze.search import SearchOptions
-from softgaze.search.terms import SourceTerm
 
 if TYPE_CHECKING:
     from softgaze.explain import Attention
@@ -22,6 +21,7 @@ if TYPE_CHECKING:
     from softgaze.explain.explanation import Explanation
     from softgaze.explain.recording import Matrix
     from softgaze.explain.what_if import Change, ChangeRequest, HeadName, TextDiff, Word
+    from softgaze.search.terms import SourceTerm
     from softgaze.term_placement import PlacedTerm
     from softgaze.translator import Translator
 
@@ -36,7 +36,7 @@ class TranslatedPart(NamedTuple):
     log_prob: float
     finished: bool  # False: cut at the maximum length
     forced: int = 0  # language tokens that the target starts with
-    terms: tuple[SourceTerm, ...] = ()  # of the glossary, that the search placed
+    terms: "tuple[SourceTerm, ...]" = ()  # of the glossary, that the search placed
 
     @property
     def length(self) -> int:

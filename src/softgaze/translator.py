@@ -15,18 +15,14 @@ from typing import TYPE_CHECKING, Any, overload
 
 from softgaze.bundle import ALIGNER, ATTENTION, Bundle, search_defaults
 from softgaze.data.language_id import is_unspaced
-from softgaze.data.sentence_split import split_text
 from softgaze.data.tokenizer import LanguageTokens, normalise
 from softgaze.engines import EncodedSource, Engine, open_engine
 from softgaze.engines.base import Ids, Items, OnBatch
 from softgaze.engines.selection import AutoEngine
 from softgaze.errors import DataError, SoftgazeError, UsageError
-from softgaze.glossary import Glossary
 from softgaze.runtime import has_torch, need_torch
 from softgaze.search import Hypothesis, SearchOptions
-from softgaze.search.terms import SourceTerm
 from softgaze.special_tokens import EOS, UNK
-from softgaze.term_placement import insert_missing_terms, source_terms
 from softgaze.translation import TranslatedPart, Translation, best_combinations, combined_score
 
 if TYPE_CHECKING:
@@ -38,8 +34,10 @@ if TYPE_CHECKING:
     from softgaze.explain.map_selection import Aligner
     from softgaze.explain.recording import Matrix
     from softgaze.explain.what_if import Change
+    from softgaze.glossary import Glossary
     from softgaze.models import Seq2Seq
     from softgaze.search.beam import TraceCallback
+    from softgaze.search.terms import SourceTerm
 
 WINDOW = 2048  # lines of a stream that are sorted by length together: little padding, bounded delay and memory
 
@@ -199,7 +197,7 @@ class Translator:
                 self._best(text, sources, list(islice(remaining, len(sources))), options)
                 for text, sources in zip(texts, encoded, strict=True)
             ]
-            yield from insert_missing_terms(self, best) if options.glossary else best
+            yield from self._with_terms(best) if options.glossary else best
 
     def _search(
         self, windows: Iterable[list[EncodedSource]], options: SearchOptions, on_batch: OnBatch
@@ -225,7 +223,7 @@ class Translator:
         return self.torch_engine if has_terms and self.supports_interventions else self.engine
 
     def translate_stream(
-        self, text: str, on_text: Callable[[str], None], glossary: Glossary | None = None
+        self, text: str, on_text: Callable[[str], None], glossary: "Glossary | None" = None
     ) -> Translation:
         """Translate greedily and call `on_text` with each word as soon as the next one begins.
 
@@ -241,7 +239,7 @@ class Translator:
             streamer.finish(best.tokens)
             results.append([best])
         translation = self._best(text, sources, results, options)
-        return next(insert_missing_terms(self, [translation])) if glossary else translation
+        return next(self._with_terms([translation])) if glossary else translation
 
     # --- explaining, scoring and aligning
 
@@ -355,7 +353,7 @@ class Translator:
     @cached_property
     def selected_map(self) -> "SelectedMap | None":
         """The attention map selected for this model; None if none was selected."""
-        from softgaze.explain import SelectedMap
+        from softgaze.explain.recording import SelectedMap
 
         stored = (self.bundle.facts if self.scorer.name == "torch" else self.engine.facts).get(ATTENTION)
         return SelectedMap.from_dict(stored) if stored else self._selected_map
@@ -411,27 +409,33 @@ class Translator:
 
     def encode(self, texts: Sequence[str], options: SearchOptions) -> list[list[EncodedSource]]:
         """Return the encoded parts of each text: none if it is empty, several if it is too long."""
-        tokenizer, prefix = self.bundle.tokenizers.source, self._prefix(options)
+        tokenizer, prefix, glossary = self.bundle.tokenizers.source, self._prefix(options), options.glossary
         encoded = []
         for text, ids in zip(texts, tokenizer.encode(texts), strict=True):
-            fits = len(ids) <= self.max_source_length and not options.split_sentences
-            texts_of_parts = [text] if fits else split_text(text, tokenizer, self.max_source_length)
-            parts = zip(texts_of_parts, [ids] if fits else tokenizer.encode(texts_of_parts), strict=True)
-            encoded.append(
-                [
-                    EncodedSource(
-                        tokenizer.add_eos(part), () if index else prefix, index, terms=self._terms(own, part, options)
-                    )
-                    for index, (own, part) in enumerate((own, part) for own, part in parts if len(part))
-                ]
-            )
+            parts = [(text, ids)]
+            if len(ids) > self.max_source_length or options.split_sentences:
+                from softgaze.data.sentence_split import split_text
+
+                sentences = split_text(text, tokenizer, self.max_source_length)
+                parts = list(zip(sentences, tokenizer.encode(sentences), strict=True))
+            sources: list[EncodedSource] = []
+            for own, part in parts:
+                if len(part):
+                    terms = self._terms(own, part, glossary) if glossary else ()
+                    index = len(sources)
+                    sources.append(EncodedSource(tokenizer.add_eos(part), () if index else prefix, index, terms=terms))
+            encoded.append(sources)
         return encoded
 
-    def _terms(self, text: str, ids: Ids, options: SearchOptions) -> tuple[SourceTerm, ...]:
-        if not options.glossary:
-            return ()
-        target = self.bundle.description.target_language
-        return source_terms(text, ids, options.glossary, self.bundle.tokenizers, target)
+    def _terms(self, text: str, ids: Ids, glossary: "Glossary") -> "tuple[SourceTerm, ...]":
+        from softgaze.term_placement import source_terms
+
+        return source_terms(text, ids, glossary, self.bundle.tokenizers, self.bundle.description.target_language)
+
+    def _with_terms(self, translations: list[Translation]) -> Iterator[Translation]:
+        from softgaze.term_placement import insert_missing_terms
+
+        return insert_missing_terms(self, translations)
 
     @cached_property
     def max_source_length(self) -> int:
@@ -453,7 +457,7 @@ class Translator:
         """Return the text of target ids on one line without control characters."""
         return normalise(self.bundle.tokenizers.target.decode(ids).translate(_CONTROL_CHARACTERS))
 
-    def part(self, source_ids: Items, hypothesis: Hypothesis, terms: tuple[SourceTerm, ...] = ()) -> TranslatedPart:
+    def part(self, source_ids: Items, hypothesis: Hypothesis, terms: "tuple[SourceTerm, ...]" = ()) -> TranslatedPart:
         """Return a hypothesis with its source as a part of a translation."""
         tokenizers = self.bundle.tokenizers
         return TranslatedPart(

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 from softgaze.cli import _options as opt
 from softgaze.cli._options import PairCommand, file_pairs, search_options, system_names
 from softgaze.config import DEFAULTS
-from softgaze.documents import FORMATS
+from softgaze.documents.formats import FORMATS
 from softgaze.engines.export import TARGETS
 from softgaze.errors import UsageError
 from softgaze.explain.alignment import METHODS

@@ -3,7 +3,8 @@ import pytest
 from bundles import tiny_bundle
 from commands import check_error, run
 from documents.samples import PO, SAMPLES
-from softgaze.documents import DocumentOptions, open_document
+from softgaze.documents.base import DocumentOptions
+from softgaze.documents.formats import open_document
 
 
 def translate(directory, *arguments):

@@ -8,8 +8,10 @@ import pytest
 
 from documents.samples import DOCX, FILLED, HTML, MACRO, SAMPLES, SRT, W, zipped
 from softgaze.data.bilingual import read_po_entries
-from softgaze.documents import FORMATS, SUFFIXES, DocumentOptions, detect_format, open_document, xml_tree
 from softgaze.documents import archive as archives
+from softgaze.documents import xml_tree
+from softgaze.documents.base import DocumentOptions
+from softgaze.documents.formats import FORMATS, SUFFIXES, detect_format, open_document
 from softgaze.documents.po import is_pending
 from softgaze.documents.translate import flatten
 from softgaze.errors import SoftgazeError

@@ -7,7 +7,8 @@ from xml.etree import ElementTree
 
 import pytest
 
-from softgaze.documents import DocumentOptions, open_document
+from softgaze.documents.base import DocumentOptions
+from softgaze.documents.formats import open_document
 from softgaze.documents.inline import AlignedSegment, find_words, render_segment
 
 FILES = sorted(path for path in (Path(__file__).parents[1] / "fixtures/office").iterdir() if "fod" not in path.suffix)

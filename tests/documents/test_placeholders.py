@@ -7,14 +7,16 @@ from hypothesis import strategies as st
 
 from bundles import copier, tiny_bundle
 from documents.fuzz import SAMPLES, count_damaged
-from softgaze.documents.inline import AlignedSegment, InlineElement, Segment, find_words
-from softgaze.documents.placeholders import (
-    PLACEHOLDERS,
-    Placeholders,
+from softgaze.documents.inline import (
+    AlignedSegment,
+    InlineElement,
+    Segment,
+    find_words,
     mask_segment,
     placeholders_as_elements,
     tags_as_elements,
 )
+from softgaze.documents.placeholders import PLACEHOLDERS, Placeholders
 from softgaze.documents.translate import SegmentTranslator, Target
 from softgaze.errors import UsageError
 from softgaze.search.options import SearchOptions

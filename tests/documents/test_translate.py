@@ -6,7 +6,8 @@ import pytest
 
 from bundles import copier, tiny_bundle
 from documents.samples import FILLED, SAMPLES
-from softgaze.documents import DocumentOptions, open_document
+from softgaze.documents.base import DocumentOptions
+from softgaze.documents.formats import open_document
 from softgaze.documents.inline import Segment
 from softgaze.documents.translate import SegmentTranslator
 from softgaze.search.options import SearchOptions

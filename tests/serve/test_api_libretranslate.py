@@ -12,7 +12,8 @@ from libretranslatepy import LibreTranslateAPI
 from documents.html_checks import check_same_tags
 from documents.samples import MACRO, SAMPLES, zipped
 from softgaze.data.tokenizer import normalise
-from softgaze.documents import DocumentOptions, open_document
+from softgaze.documents.base import DocumentOptions
+from softgaze.documents.formats import open_document
 from softgaze.documents.placeholders import PLACEHOLDERS
 
 ENGLISH, KOREAN = "The small dog sees a tree.", "작은 고양이 자요."

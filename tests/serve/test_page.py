@@ -19,7 +19,7 @@ from pictures import image_bundle
 from serving import serving
 from softgaze.data.sentence_split import split_sentences
 from softgaze.data.tokenizer import normalise
-from softgaze.documents import SUFFIXES
+from softgaze.documents.formats import SUFFIXES
 from softgaze.translator import load
 
 TEXT = "The small dog sees a tree."

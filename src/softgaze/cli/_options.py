@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from softgaze.config import Config
     from softgaze.data.captions import CaptionCorpus
     from softgaze.data.corpus import Pair
-    from softgaze.data.processors import Processor
+    from softgaze.data.tokenizer import Processor
     from softgaze.explain import Alignment
     from softgaze.search.options import SearchOptions
     from softgaze.translator import Translator
@@ -179,10 +179,12 @@ def search_options(
     An imported model may set the others. A sampling flag requests sampling, at temperature 1 unless given.
     """
     from softgaze.bundle import read_search_defaults
-    from softgaze.glossary import Glossary
     from softgaze.search.options import SearchOptions
 
-    flags["glossary"] = Glossary.read(glossary) if glossary is not None else None
+    if glossary is not None:
+        from softgaze.glossary import Glossary
+
+        flags["glossary"] = Glossary.read(glossary)
     defaults = {"beam_size": DEFAULT_BEAM_SIZE, **(read_search_defaults(model) if model else {})}
     default_beam_size = defaults.pop("beam_size")
     given = {**defaults, **{name: value for name, value in flags.items() if value is not None}}

@@ -12,7 +12,7 @@ from softgaze.errors import DataError, UsageError
 
 if TYPE_CHECKING:
     from softgaze.bundle import Bundle
-    from softgaze.data.processors import Processor
+    from softgaze.data.tokenizer import Processor
     from softgaze.evaluation.export_parity import ParityReport
     from softgaze.explain import SelectedMap
     from softgaze.translator import Translator

@@ -2,9 +2,9 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING, Annotated, Any, BinaryIO, Literal
 from softgaze.cli import _options as opt
 from softgaze.cli._options import argument, choice, flag, option
 from softgaze.cli._output import check_output_path, json_line, open_output, progress, report_written, warn
+from softgaze.documents.placeholders import Placeholders
 from softgaze.errors import DataError, UsageError
 
 if TYPE_CHECKING:
-    from softgaze.documents.translate import SegmentTranslator
     from softgaze.search.options import SearchOptions
     from softgaze.translation import Translation
+    from softgaze.translator import Translator
 
 Format = Callable[["Translation"], str]
 RAY = "Ray cluster (extra: scale)"
@@ -123,6 +124,8 @@ def translate(
     and URLs (s3://…); --output is a file, a table or, if it ends in /, a
     directory of shards.
     """
+    from softgaze.translator import WINDOW
+
     search = opt.search_options(
         model,
         beam_size=beam_size,
@@ -159,60 +162,30 @@ def translate(
         raise UsageError(f"one --input at a time, got {len(inputs)}; --on ray accepts several")
     source, target = Path(inputs[0]) if inputs else None, Path(output) if output else None
     check_output_path(target, ())
-    open_segments = partial(open_segment_translator, model, device, engine, languages, search, protect)
+    placeholders = Placeholders.of(protect or ())
+    open_translator = partial(load_translator, model, device, engine, languages)
     document = find_document(text, source, format_name)
-    if document is None:
-        made_with = {"protect": protect, "languages": [*languages]}  # JSON has lists, no tuples
-        translate_lines(open_segments, text, source, target, as_json, confidence, window, made_with)
-    elif as_json:
+    if document is not None and as_json:
         raise UsageError("--json is for lines; a document is written in its own format")
-    else:
-        translate_document(open_segments, document, target, format_name, overwrite)
-
-
-def open_segment_translator(
-    model: Path,
-    device: str,
-    engine: str,
-    languages: opt.LanguagePair,
-    search: "SearchOptions",
-    protect: Sequence[str] | None,
-) -> "SegmentTranslator":
-    """Load the model that translates lines or segments and keeps their placeholders."""
-    from softgaze.documents.placeholders import Placeholders
-    from softgaze.documents.translate import SegmentTranslator
-    from softgaze.translator import load
-
-    placeholders = Placeholders.of(protect or ())  # an error in a pattern is reported before the model is loaded
-    translator = load(model, device, engine=engine, **languages._asdict())
-    return SegmentTranslator(translator, search, placeholders)
-
-
-# --- lines
-
-
-def translate_lines(
-    open_segments: Callable[[], "SegmentTranslator"],
-    text: str | None,
-    source: Path | None,
-    target: Path | None,
-    as_json: bool,
-    confidence: bool,
-    window: int | None,
-    made_with: dict[str, Any],
-) -> None:
-    """Translate TEXT, the lines of a file or those of stdin; from file to file, resume an interrupted run."""
-    from softgaze.translator import WINDOW
-
+    if document is not None:
+        translate_document(open_translator, search, placeholders, document, target, format_name, overwrite)
+        return
     lines, total = read_input(text, source)
-    segments = open_segments()
     is_interactive = text is None and source is None and sys.stdin.isatty()
+    translator = open_translator()
     if is_interactive:
         warn("Type text and press Enter; Ctrl-D ends. (For a file: --input FILE, or < FILE.)")
-    line_format = translation_json if as_json else translation_text
-    job = LineJob(segments, window or (1 if is_interactive else WINDOW), line_format, confidence)
+    job = LineJob(
+        translator,
+        search,
+        placeholders,
+        window or (1 if is_interactive else WINDOW),
+        translation_json if as_json else translation_text,
+        confidence,
+    )
     if source is not None and target is not None and can_resume(source, target):
-        made_with = {"window": job.window, "json": [as_json, confidence], **made_with}
+        # JSON has lists, no tuples
+        made_with = {"window": job.window, "json": [as_json, confidence], "protect": protect, "languages": [*languages]}
         job.resume(lines, total, source, target, made_with)
         return
     shows_progress = not is_interactive and (target is not None or not sys.stdout.isatty())
@@ -220,15 +193,24 @@ def translate_lines(
         job.write(lines, total, file, shows_progress=shows_progress)
 
 
+def load_translator(model: Path, device: str, engine: str, languages: opt.LanguagePair) -> "Translator":
+    from softgaze.translator import load
+
+    return load(model, device, engine=engine, **languages._asdict())
+
+
+# --- lines
+
+
 def read_input(text: str | None, source: Path | None) -> tuple[Iterable[str], int | None]:
     """Return the lines to translate, and their number if it is known."""
-    from softgaze.data.corpus import count_lines, read_lines, stream_lines
-
     if text is not None and source is not None:
         raise UsageError(f"give TEXT or --input {source}, not both")
     if text is not None:
         lines = opt.check_text(text).split("\n")
         return lines, len(lines)
+    from softgaze.data.corpus import count_lines, read_lines, stream_lines
+
     if source is None or str(source) == "-":
         return stream_lines(sys.stdin.buffer, Path("stdin")), None
     if source.exists() and not source.is_file() and not source.is_dir():  # a pipe can be read only once
@@ -251,10 +233,25 @@ def translation_json(translation: "Translation") -> str:
 class LineJob:
     """Translates lines and writes a line for each."""
 
-    segments: "SegmentTranslator"
+    translator: "Translator"
+    options: "SearchOptions"
+    placeholders: Placeholders
     window: int
     line_format: Format
     with_confidence: bool = False
+
+    def translations(
+        self, lines: Iterable[str], advance: Callable[[int], None], *, ahead: bool
+    ) -> Iterator["Translation"]:
+        """Translate lines and keep the placeholders in them; a text at hand may have none."""
+        if isinstance(lines, list) and not any(map(self.placeholders.find, lines)):
+            return self.translator.translate_lines(
+                lines, self.options, window=self.window, progress=advance, ahead=ahead
+            )
+        from softgaze.documents.translate import SegmentTranslator
+
+        segments = SegmentTranslator(self.translator, self.options, self.placeholders, advance)
+        return segments.translate_lines(lines, window=self.window, ahead=ahead)
 
     def formatted(self, translations: Iterable["Translation"]) -> Iterator[str]:
         """Yield a line for each translation; confidence is computed in batches."""
@@ -263,7 +260,7 @@ class LineJob:
             if not self.with_confidence:
                 yield self.line_format(batch[0])
                 continue
-            for translation, confidence in zip(batch, self.segments.translator.confidences(batch), strict=True):
+            for translation, confidence in zip(batch, self.translator.confidences(batch), strict=True):
                 yield json_line({**translation.to_dict(), "confidence": confidence.to_dict()})
 
     def write(
@@ -277,8 +274,7 @@ class LineJob:
     ) -> None:
         """Write the translations; flush, or save the number of lines for a resume, after every window."""
         with progress(total, enabled=shows_progress, transient=False) as advance:
-            segments = replace(self.segments, progress=advance)
-            translations = segments.translate_lines(lines, window=self.window, ahead=total is not None)
+            translations = self.translations(lines, advance, ahead=total is not None)
             for count, line in enumerate(self.formatted(translations), 1):
                 file.write(f"{line}\n".encode())
                 if count % self.window == 0:
@@ -291,8 +287,8 @@ class LineJob:
         """Write to a file, from where an interrupted run of the same command stopped."""
         from softgaze.atomic_io import open_resumable, sha256_of
 
-        options = {**self.segments.options.to_dict(), **made_with}
-        inputs = {"input": sha256_of(source), "model": self.segments.translator.bundle.files, "options": options}
+        options = {**self.options.to_dict(), **made_with}
+        inputs = {"input": sha256_of(source), "model": self.translator.bundle.files, "options": options}
         with open_resumable(output.resolve(), inputs) as partial:
             if partial.lines:
                 warn(f"resuming after {partial.lines:,} lines of {output}.part")
@@ -311,14 +307,16 @@ def can_resume(source: Path, output: Path) -> bool:
 
 def find_document(text: str | None, source: Path | None, format_name: str | None) -> Path | None:
     """Return the document to translate: TEXT if it names a file of a known format, or --input with --format."""
-    from softgaze.documents.formats import SUFFIXES
-
     if format_name is not None:
         path = source if source is not None else Path(text) if text else None
         if path is None or not path.is_file():
             raise UsageError(f"--format {format_name} needs a file: give its name, got {path or 'nothing'}")
         return path
-    if text is None or source is not None or "\n" in text or Path(text).suffix.lower() not in SUFFIXES:
+    if text is None or source is not None or "\n" in text or not Path(text).suffix:
+        return None
+    from softgaze.documents.formats import SUFFIXES
+
+    if Path(text).suffix.lower() not in SUFFIXES:
         return None
     try:
         if Path(text).is_file():
@@ -331,31 +329,34 @@ def find_document(text: str | None, source: Path | None, format_name: str | None
 
 
 def translate_document(
-    open_segments: Callable[[], "SegmentTranslator"],
+    open_translator: Callable[[], "Translator"],
+    search: "SearchOptions",
+    placeholders: Placeholders,
     path: Path,
     target: Path | None,
     format_name: str | None,
     overwrite: bool,
 ) -> None:
     """Translate a document into a file of its format, or to stdout if the format is text."""
-    from softgaze.documents import DocumentOptions, open_document
-    from softgaze.documents.formats import ZIPPED, detect_format
+    from softgaze.documents.base import DocumentOptions
+    from softgaze.documents.formats import ZIPPED, detect_format, open_document
+    from softgaze.documents.translate import SegmentTranslator
 
-    segments = open_segments()
+    translator = open_translator()
     try:
         content = path.read_bytes()
     except OSError as error:
         raise DataError(f"{path}: cannot be read: {error}") from error
     if target is None and (format_name or detect_format(path.name, content)) in ZIPPED:
         raise UsageError(f"{path.name} is not a text file: give --output FILE")
-    if segments.options.num_hypotheses > 1:
+    if search.num_hypotheses > 1:
         raise UsageError("--num-hypotheses is for lines; a document has one translation")
-    description = segments.translator.bundle.description
+    description = translator.bundle.description
     options = DocumentOptions(description.source_language, description.target_language, overwrite)
     document = open_document(content, str(path), options, format_name)
     shows_progress = target is not None or not sys.stdout.isatty()
     with progress(len(document.segments), "segments", enabled=shows_progress, transient=False) as advance:
-        written = replace(segments, progress=advance).write(document)
+        written = SegmentTranslator(translator, search, placeholders, advance).write(document)
     with open_output(target) as file:
         file.write(written)
     if target is not None:

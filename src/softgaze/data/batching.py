@@ -11,11 +11,15 @@ every file counts equally, however many captions it has, and a batch hardly ever
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
-from typing import NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from softgaze.data.shards import Array, Shards
+if TYPE_CHECKING:
+    from softgaze.data.shards import Shards
+
+Array = NDArray[Any]
 
 POOL = 64  # batches sorted together: more reduce padding, fewer keep more randomness
 
@@ -31,7 +35,7 @@ class Batch(NamedTuple):
 class BatchSampler:
     """The endless sequence of training batches."""
 
-    shards: Shards
+    shards: "Shards"
     tokens: int  # budget: rows × longest sequence of either side
     seed: int
     mixed: int = 0  # general-domain pairs, the last ones of the shards
@@ -184,7 +188,7 @@ def hash_key(*numbers: int) -> int:
     return int(np.random.SeedSequence(numbers).generate_state(1, np.uint64)[0])
 
 
-def padding_share(shards: Shards, batches: list[Array]) -> float:
+def padding_share(shards: "Shards", batches: list[Array]) -> float:
     """Return the share of padding among all positions of these batches."""
     real = padded = 0
     for pairs in batches:

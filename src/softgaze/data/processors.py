@@ -1,12 +1,10 @@
-"""Source processors: turn a source into the sequence of ids or vectors that a model reads.
+"""Source processors of files: turn an image, a sound or an array into the vectors that a model reads.
 
-A source is given as a string: the text itself, which a `Tokenizer` splits into ids, or the path of a file. Batching,
-training, search and attention use the interface of `Processor` only.
+The source is given as the path of a file. `softgaze.data.tokenizer` has the processor of text, and the interface.
 """
 
 import json
-import sys
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 from itertools import islice
@@ -21,6 +19,7 @@ import numpy.typing as npt
 from softgaze.data.feature_cache import FeatureCache
 from softgaze.data.features import Mel, read_features
 from softgaze.data.images import LoadedImage, Photo, center_square, load_photo, read_image
+from softgaze.data.tokenizer import PROCESSOR_FILE, Processor
 from softgaze.errors import DataError, OnError, UsageError, did_you_mean, raise_error
 
 if TYPE_CHECKING:
@@ -35,70 +34,6 @@ PATCHES_PER_SIDE = 16
 IMAGE_SIDES = (32, 64, 128, 256, 512)
 DEFAULT_SIDES = {"cnn": 128, "patches": 128}  # encoder: pixels
 FRAME_ENCODER = "frames"
-
-
-class Processor(ABC):
-    """The interface of all source processors. Defaults are those of sources that are not text."""
-
-    kind: ClassVar[str]  # "text", "image" or "features"
-    file: ClassVar[str]  # file name in a bundle
-    model: bytes  # content of that file
-    is_text: ClassVar = False
-    vector_dtype: ClassVar[str | None] = None  # None: items are ids
-    backbone: str | None = None  # name of the frozen network whose features are the items
-    batch_size: ClassVar = 4096  # sources encoded at once
-
-    @abstractmethod
-    def __len__(self) -> int:
-        """Return the vocabulary size, or the width of the vectors."""
-
-    @abstractmethod
-    def encode(self, sources: Sequence[str]) -> list[Any]:
-        """Return the items of each source; raise a `DataError` for the first that cannot be read."""
-
-    @abstractmethod
-    def try_encode(self, sources: Sequence[str], on_error: OnError) -> list[Any]:
-        """Return the items of each source, None for one that cannot be read, whose error goes to `on_error`."""
-
-    @abstractmethod
-    def pieces(self, items: Sequence[Any]) -> list[str]:
-        """Return the label of each item: its subword, or its position."""
-
-    def decode(self, items: Sequence[Any]) -> str:
-        """Return the text of items; empty unless the source is text."""
-        return ""
-
-    @abstractmethod
-    def occlude(self, items: Sequence[Any], positions: Sequence[int]) -> Any:
-        """Return the items with those at `positions` removed or replaced by the mean."""
-
-    def add_eos(self, items: Any) -> Any:
-        """Return the items as a model reads them."""
-        return items
-
-    def strip_eos(self, items: Any) -> Any:
-        return items
-
-    @property
-    def without_backbone(self) -> "Processor":
-        """Return the processor for a model that includes the backbone."""
-        return self
-
-    def max_items(self, trained: int) -> int:
-        """Return the longest source that is not split, for a model trained on up to `trained` items."""
-        return sys.maxsize
-
-    def grid(self, items: Sequence[Any]) -> tuple[int, int] | None:
-        """Return rows and columns of two-dimensional items."""
-        return None
-
-    def photo(self, source: str) -> Photo | None:
-        """Return the image to draw attention on."""
-        return None
-
-    @abstractmethod
-    def describe(self) -> str:
-        """Return a description for a user."""
 
 
 class FeatureSequence(Sequence[Array]):
@@ -130,7 +65,7 @@ class FeatureSequence(Sequence[Array]):
 class FileProcessor(Processor):
     """A processor of files. Recently decoded files are cached until they change on disk."""
 
-    file = "reader.json"
+    file = PROCESSOR_FILE
     batch_size = 64
     stored_name: ClassVar[str]  # identifies the class in bundles of format 1
 

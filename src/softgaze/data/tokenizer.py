@@ -1,4 +1,7 @@
-"""SentencePiece tokenizer, trained on the user's own text, or that of an imported model.
+"""Source processors, and that of text: SentencePiece, trained on the user's own text or that of an imported model.
+
+A processor turns a source, given as a string, into the ids or vectors that a model reads. Batching, training, search
+and attention use the interface of `Processor` only. `softgaze.data.processors` has those of files.
 
 Decoding returns the encoded text up to `normalise` (Unicode NFC, white space as single spaces) and one limit of
 SentencePiece: a literal "▁" (U+2581) becomes a space. Unknown characters are encoded as bytes. Text never becomes a
@@ -7,21 +10,26 @@ special token. An imported model normalises text in its own way and may have unk
 
 import copy
 import io
+import sys
 import unicodedata
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
-from typing import Any, NamedTuple, Self
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 import sentencepiece
 
-from softgaze.data.processors import Processor
 from softgaze.errors import DataError, OnError, UsageError, did_you_mean
 from softgaze.special_tokens import BOS, EOS, PAD, SPECIAL_TOKENS, UNK
 
+if TYPE_CHECKING:
+    from softgaze.data.images import Photo
+
+PROCESSOR_FILE = "reader.json"  # in a bundle, for sources that are not text
 SAMPLE = 200_000  # lines to train on, evenly spaced: more change little and cost memory
 MAX_VOCABULARY = 32_000
 WHOLE_WORDS = 4_000  # frequent words that may all become pieces
@@ -33,6 +41,70 @@ PARALLEL_TEXTS = 256  # fewer are encoded before threads have started
 def normalise(text: str) -> str:
     """Return the text in NFC, so that both encodings of Hangul are equal, with single spaces."""
     return " ".join(unicodedata.normalize("NFC", text).split())
+
+
+class Processor(ABC):
+    """The interface of all source processors. Defaults are those of sources that are not text."""
+
+    kind: ClassVar[str]  # "text", "image" or "features"
+    file: ClassVar[str]  # file name in a bundle
+    model: bytes  # content of that file
+    is_text: ClassVar = False
+    vector_dtype: ClassVar[str | None] = None  # None: items are ids
+    backbone: str | None = None  # name of the frozen network whose features are the items
+    batch_size: ClassVar = 4096  # sources encoded at once
+
+    @abstractmethod
+    def __len__(self) -> int:
+        """Return the vocabulary size, or the width of the vectors."""
+
+    @abstractmethod
+    def encode(self, sources: Sequence[str]) -> list[Any]:
+        """Return the items of each source; raise a `DataError` for the first that cannot be read."""
+
+    @abstractmethod
+    def try_encode(self, sources: Sequence[str], on_error: OnError) -> list[Any]:
+        """Return the items of each source, None for one that cannot be read, whose error goes to `on_error`."""
+
+    @abstractmethod
+    def pieces(self, items: Sequence[Any]) -> list[str]:
+        """Return the label of each item: its subword, or its position."""
+
+    def decode(self, items: Sequence[Any]) -> str:
+        """Return the text of items; empty unless the source is text."""
+        return ""
+
+    @abstractmethod
+    def occlude(self, items: Sequence[Any], positions: Sequence[int]) -> Any:
+        """Return the items with those at `positions` removed or replaced by the mean."""
+
+    def add_eos(self, items: Any) -> Any:
+        """Return the items as a model reads them."""
+        return items
+
+    def strip_eos(self, items: Any) -> Any:
+        return items
+
+    @property
+    def without_backbone(self) -> "Processor":
+        """Return the processor for a model that includes the backbone."""
+        return self
+
+    def max_items(self, trained: int) -> int:
+        """Return the longest source that is not split, for a model trained on up to `trained` items."""
+        return sys.maxsize
+
+    def grid(self, items: Sequence[Any]) -> tuple[int, int] | None:
+        """Return rows and columns of two-dimensional items."""
+        return None
+
+    def photo(self, source: str) -> "Photo | None":
+        """Return the image to draw attention on."""
+        return None
+
+    @abstractmethod
+    def describe(self) -> str:
+        """Return a description for a user."""
 
 
 class Frame(NamedTuple):

@@ -4,8 +4,10 @@ A `Segment` is a text with its inline elements: tags of HTML or XML, runs of off
 keeps the markup before and after its words, so the same code serves every format.
 """
 
+import re
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import count
 from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
@@ -320,3 +322,108 @@ def missing_spaces(element: InlineElement, pair: AlignedSegment, offset: int) ->
     leading = (before.isspace() and left and not left.isspace()) or (not before and left.isalnum())
     trailing = (after.isspace() and right and not right.isspace()) or (not after.isalnum() and right.isalnum())
     return " " * bool(leading), " " * bool(trailing)
+
+
+# --- placeholders as masks ----------------------------------------------------------------------------------------
+
+FIRST_MASK = 731  # a mask is a number that is not in the text, which models copy more often than anything else
+
+
+@dataclass(frozen=True)
+class MaskedSegment:
+    """A segment with masks in its text."""
+
+    segment: Segment
+    masks: dict[str, str]  # mask: placeholder
+
+    def restore(self, markup: str) -> str | None:
+        """Return a translation with its placeholders, or None unless every mask is in it exactly once."""
+        if not self.masks:
+            return markup
+        pieces = re.split(rf"(?<!\d)({'|'.join(self.masks)})(?!\d)", markup)
+        if sorted(pieces[1::2]) != sorted(self.masks):
+            return None
+        pieces[1::2] = [self.segment.escape(self.masks[mask]) for mask in pieces[1::2]]
+        return "".join(pieces)
+
+
+def mask_segment(segment: Segment, spans: Sequence[Span]) -> MaskedSegment:
+    """Return a segment with a mask in each span."""
+    known = segment.text + segment.raw
+    numbers = (str(number) for number in count(FIRST_MASK) if str(number) not in known)
+    masks = {next(numbers): segment.text[start:end] for start, end in spans}
+    return MaskedSegment(substitute(segment, spans, list(masks)), masks)
+
+
+def substitute(segment: Segment, spans: Sequence[Span], texts: Sequence[str]) -> Segment:
+    """Return a segment with other texts in these spans; offsets within a span go to its start."""
+    pieces, position, shifts = [], 0, []
+    for (start, end), text in zip(spans, texts, strict=True):
+        pieces += [segment.text[position:start], text]
+        position = end
+        shifts.append((start, end, len(text) - (end - start)))
+
+    def moved(offset: int) -> int:
+        total = sum(shift for _, end, shift in shifts if end <= offset)
+        return total + next((start for start, end, _ in shifts if start < offset < end), offset)
+
+    def copy(element: InlineElement) -> InlineElement:
+        children = [copy(child) for child in element.children]
+        return replace(element, start=moved(element.start), end=moved(element.end), children=children)
+
+    text = "".join([*pieces, segment.text[position:]])
+    return replace(segment, text=text, elements=[copy(element) for element in segment.elements])
+
+
+# --- placeholders and tags as elements ----------------------------------------------------------------------------
+
+TAG_NAME = re.compile(r"<(/?)([A-Za-z][\w:.-]*)[^<>]*?(/?)>")
+
+
+def placeholders_as_elements(segment: Segment, spans: Sequence[Span], padding: str = "") -> Segment:
+    """Return a segment without the text of placeholders, which become inline elements without words."""
+    elements = copy_elements(segment.elements)
+    for start, end in spans:
+        markup = f"{padding}{segment.escape(segment.text[start:end])}{padding}"
+        insert_element(elements, InlineElement(markup, start, "", end))
+    return substitute(replace(segment, elements=elements), spans, [""] * len(spans))
+
+
+def copy_elements(elements: Sequence[InlineElement]) -> list[InlineElement]:
+    return [replace(element, children=copy_elements(element.children)) for element in elements]
+
+
+def insert_element(elements: list[InlineElement], new: InlineElement) -> None:
+    """Insert an element into the innermost one around it, in the order of the text."""
+    for element in elements:
+        if element.start <= new.start and new.end <= element.end:
+            insert_element(element.children, new)
+            return
+    index = next((at for at, element in enumerate(elements) if element.start >= new.start), len(elements))
+    elements.insert(index, new)
+
+
+def tags_as_elements(segment: Segment, spans: Sequence[Span]) -> Segment:
+    """Return a plain text with its tags as inline elements: pairs around their words, others without words."""
+    bare = substitute(segment, spans, [""] * len(spans))
+    removed = 0
+    roots: list[InlineElement] = []
+    opened: list[tuple[str, InlineElement, list[InlineElement]]] = []
+    for start, end in spans:
+        tag = segment.text[start:end]
+        found = TAG_NAME.fullmatch(tag)
+        closes, name, is_empty = found.groups() if found else ("", "", "/")
+        position = start - removed
+        removed += end - start
+        siblings = opened[-1][1].children if opened else roots
+        if closes and opened and opened[-1][0] == name:
+            _, element, _ = opened.pop()
+            element.after, element.end = segment.escape(tag), position
+        else:
+            siblings.append(InlineElement(segment.escape(tag), position, "", position))
+            if not closes and not is_empty:
+                opened.append((name, siblings[-1], siblings))
+    for _, element, siblings in reversed(opened):  # never closed: the tag stands alone
+        siblings += element.children
+        element.children = []
+    return replace(bare, elements=roots)

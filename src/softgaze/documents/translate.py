@@ -12,15 +12,17 @@ from itertools import islice
 from typing import NamedTuple
 
 from softgaze.documents.base import Document
-from softgaze.documents.inline import AlignedSegment, InlineElement, Segment, render_segment, restore_whitespace
-from softgaze.documents.placeholders import (
-    PLACEHOLDERS,
-    Placeholders,
-    Span,
+from softgaze.documents.inline import (
+    AlignedSegment,
+    InlineElement,
+    Segment,
     mask_segment,
     placeholders_as_elements,
+    render_segment,
+    restore_whitespace,
     tags_as_elements,
 )
+from softgaze.documents.placeholders import PLACEHOLDERS, Placeholders, Span
 from softgaze.errors import SoftgazeError
 from softgaze.search.options import SearchOptions
 from softgaze.translation import Translation
@@ -130,6 +132,9 @@ class SegmentTranslator:
 
     def protected(self, done: Sequence[tuple["SegmentView", Translation]]) -> Iterator[Translation]:
         """Yield translations of prepared lines with their placeholders; damaged ones are translated again."""
+        if not any(view.expected for view, _ in done):
+            yield from (result for _, result in done)
+            return
         kept = [(view, result) for view, result in done if view.expected]
         prepared = [self.prepared(view) for view, _ in kept]
         hypotheses = [[[result, *result.alternatives]] for _, result in kept]
@@ -217,7 +222,7 @@ class SegmentTranslator:
             each for aligned, own in zip(is_aligned, found, strict=True) if aligned for ranks in own for each in ranks
         ]
         attentions = iter(self.translator.attentions(tagged) if tagged else [])
-        statistics = self.translator.statistical_aligner
+        statistics = self.translator.statistical_aligner if tagged else None
         targets: list[list[Target]] = []
         for aligned, segment, own, ranked in zip(is_aligned, segments, pieces, found, strict=True):
             if aligned:

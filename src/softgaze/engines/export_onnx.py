@@ -17,7 +17,7 @@ from torch import nn
 
 from softgaze.attention import MultiHeadAttention
 from softgaze.bundle import ATTENTION, Bundle
-from softgaze.data.processors import Processor
+from softgaze.data.tokenizer import Processor
 from softgaze.engines.base import MAX_POSITIONS
 from softgaze.engines.onnx_engine import ENCODER, STEP
 from softgaze.engines.onnx_graph import feature_encoders, rnn, transformer

@@ -10,13 +10,11 @@ from torch import Tensor
 
 from softgaze.bundle import ATTENTION, Bundle, Tokenizers
 from softgaze.engines.base import EncodedSource, Engine, EngineFiles
-from softgaze.explain.recording import SelectedMap
 from softgaze.models import AttentionHook, AttentionSite, Seq2Seq, Source
 from softgaze.models.base import SingleSiteHook
 from softgaze.runtime import parallel_map, pick_device
 from softgaze.search import Hypothesis, SearchOptions, generate
 from softgaze.search.decoder import BLOCK, IMPOSSIBLE, MIN_LOG_PROB, Array
-from softgaze.search.terms import TermConstraint
 from softgaze.special_tokens import BOS
 
 if TYPE_CHECKING:
@@ -36,7 +34,8 @@ class TorchEngine(Engine):
     name = "torch"
     precision = "float32"
     batch_tokens: ClassVar = 8192
-    alignment_head: tuple[int | None, int | None] = None, None  # where terms start; None: the mean
+    selected_map: dict[str, Any] | None = None  # of the bundle
+    trained_head: tuple[int, int] | None = None  # layer and head that were trained on alignments
 
     def __init__(self, model: Seq2Seq, tokenizers: Tokenizers, device: torch.device) -> None:
         self.model, self.tokenizers = model, tokenizers
@@ -47,13 +46,18 @@ class TorchEngine(Engine):
     def open(cls, bundle: Bundle, device: str = "auto", files: EngineFiles | None = None) -> Self:
         torch_device = pick_device(device)
         engine = cls(bundle.model(str(torch_device)), bundle.tokenizers, torch_device)
-        stored = bundle.facts.get(ATTENTION)
-        view = SelectedMap.from_dict(stored).view if stored else None
-        if view is not None and not view.is_shifted:  # a shifted map shows the attention of a word after that word
-            engine.alignment_head = view.layer, view.head
-        elif bundle.alignment_head is not None:
-            engine.alignment_head = bundle.alignment_head
+        engine.selected_map, engine.trained_head = bundle.facts.get(ATTENTION), bundle.alignment_head
         return engine
+
+    @cached_property
+    def alignment_head(self) -> tuple[int | None, int | None]:
+        """Layer and head whose attention tells where terms start; None: the mean."""
+        from softgaze.explain.recording import SelectedMap
+
+        view = SelectedMap.from_dict(self.selected_map).view if self.selected_map else None
+        if view is not None and not view.is_shifted:  # a shifted map shows the attention of a word after that word
+            return view.layer, view.head
+        return self.trained_head or (None, None)
 
     def decode_batches(
         self, batches: Sequence[Sequence[EncodedSource]], options: SearchOptions
@@ -74,6 +78,8 @@ class TorchEngine(Engine):
         source = Source.of([source.ids for source in batch], self.torch_device)
         terms, attention = None, None
         if any(source.terms for source in batch):
+            from softgaze.search.terms import TermConstraint
+
             terms = TermConstraint([source.terms for source in batch], np.array(self.tokenizers.target.inside_word))
             attention = StepAttention(*self.alignment_head) if model.has_cross_attention else None
         decoder = TorchDecoder(model, source, attention and attention.hook, self.tokenizers.target.start, attention)

@@ -1,14 +1,12 @@
 """Every model family of the package. `MODELS` is the registry."""
 
 import inspect
-from typing import Any
+from collections.abc import Iterator, Mapping
+from importlib import import_module
+from typing import Any, ClassVar
 
 from softgaze.errors import UsageError, did_you_mean, pick
 from softgaze.models.base import AttentionHook, AttentionSite, Memory, Seq2Seq, Source, State, Step
-from softgaze.models.captioner import Captioner
-from softgaze.models.conv import Conv
-from softgaze.models.rnn import RNN, BahdanauRNN, LuongRNN
-from softgaze.models.transformer import Transformer
 from softgaze.special_tokens import SPECIAL_TOKENS
 
 __all__ = [
@@ -26,14 +24,32 @@ __all__ = [
     "model_options",
 ]
 
-MODELS: dict[str, type[Seq2Seq]] = {
-    "rnn": RNN,
-    "rnn-bahdanau": BahdanauRNN,
-    "rnn-luong": LuongRNN,
-    "conv": Conv,
-    "transformer": Transformer,
-    "captioner": Captioner,
-}
+
+class ModelRegistry(Mapping[str, type[Seq2Seq]]):
+    """The class of each arch, imported on first use."""
+
+    modules: ClassVar = {
+        "rnn": ("rnn", "RNN"),
+        "rnn-bahdanau": ("rnn", "BahdanauRNN"),
+        "rnn-luong": ("rnn", "LuongRNN"),
+        "conv": ("conv", "Conv"),
+        "transformer": ("transformer", "Transformer"),
+        "captioner": ("captioner", "Captioner"),
+    }
+
+    def __getitem__(self, arch: str) -> type[Seq2Seq]:
+        module, name = self.modules[arch]
+        model: type[Seq2Seq] = getattr(import_module(f"{__name__}.{module}"), name)
+        return model
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.modules)
+
+    def __len__(self) -> int:
+        return len(self.modules)
+
+
+MODELS = ModelRegistry()
 RENAMED_OPTIONS = {"reach": "window_size"}  # in older files -> today's
 
 

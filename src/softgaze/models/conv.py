@@ -12,7 +12,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from softgaze.attention import WeightsHook, attend, padding_mask
+from softgaze.attention import WeightsHook, attend, dot, padding_mask
 from softgaze.dropout import Dropout
 from softgaze.errors import pick
 from softgaze.models.base import (
@@ -32,7 +32,6 @@ from softgaze.models.base import (
 )
 from softgaze.models.embeddings import embeddings
 from softgaze.positions import POSITIONS
-from softgaze.scores import dot
 
 # Rotary positions act on the queries and keys of heads; convolutions have none.
 ADDED_POSITIONS = {name: kind for name, kind in POSITIONS.items() if not kind.rotates}

@@ -7,14 +7,16 @@ one. Finished sentences leave the batch. This module needs no torch and knows no
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from softgaze.search.decoder import IMPOSSIBLE, Array, Constraints, Decoder, NextTokenLogProbs, Prefixes
 from softgaze.search.options import Hypothesis, SearchOptions
-from softgaze.search.terms import TermConstraint
 from softgaze.special_tokens import EOS
+
+if TYPE_CHECKING:
+    from softgaze.search.terms import TermConstraint
 
 
 class BeamCandidate(NamedTuple):
@@ -63,7 +65,7 @@ def beam_search(
     prefixes: Prefixes | None = None,
     max_positions: int | None = None,
     on_candidate: TraceCallback | None = None,
-    terms: TermConstraint | None = None,
+    terms: "TermConstraint | None" = None,
 ) -> list[list[Hypothesis]]:
     """Return up to `num_hypotheses` hypotheses of each sentence, best first; those with most terms come first.
 
@@ -105,7 +107,7 @@ def best_candidates(
     beam_size: int,
     state: BeamState,
     constraints: Constraints,
-    terms: TermConstraint | None = None,
+    terms: "TermConstraint | None" = None,
 ) -> Candidates:
     """Return twice the beam size, so that a full beam remains even if every live hypothesis also ends."""
     width, length = state.tokens.shape[1:]
@@ -128,7 +130,7 @@ def collect_finished(
     options: SearchOptions,
     finished: Finished,
     forced: int = 0,
-    terms: TermConstraint | None = None,
+    terms: "TermConstraint | None" = None,
 ) -> Array:
     """Collect the best `beam_size` candidates that end; at the maximum length all do. Return (N, C): which ended."""
     ended: Array = (candidates.token == EOS) | candidates.at_limit[:, None]

@@ -3,11 +3,13 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from softgaze.errors import UsageError
-from softgaze.glossary import Glossary
 from softgaze.special_tokens import EOS
+
+if TYPE_CHECKING:
+    from softgaze.glossary import Glossary
 
 MAX_LENGTH_PENALTY = 10
 MIN_TEMPERATURE = 1e-6  # dividing by a lower temperature overflows
@@ -24,7 +26,7 @@ class SearchOptions:
     min_length: int = 0
     no_repeat_ngram_size: int = 0  # n: no n-gram of subwords is generated twice; 0: off
     prefix: str = ""  # words every translation begins with
-    glossary: Glossary | None = None  # terms with fixed translations
+    glossary: "Glossary | None" = None  # terms with fixed translations
     temperature: float | None = None  # None: beam search; a number: sample at this temperature, ignoring beam_size
     top_k: int = 0  # sample from the k most probable tokens; 0: all
     top_p: float = 1.0  # sample from the most probable tokens that together have this probability
@@ -45,24 +47,20 @@ class SearchOptions:
                 f"length_penalty must be between -{MAX_LENGTH_PENALTY} and {MAX_LENGTH_PENALTY}, "
                 f"got {self.length_penalty}; 0 is none, 1 the mean log-probability per token"
             )
-        if self.temperature is None:
-            self._check_beam_search()
-        elif not MIN_TEMPERATURE <= self.temperature < math.inf:
+        if self.temperature is None and self.num_hypotheses > self.beam_size:
+            raise UsageError(
+                f"num_hypotheses {self.num_hypotheses} is above beam_size {self.beam_size}; "
+                "raise beam_size or ask for fewer hypotheses"
+            )
+        if self.temperature is None and (self.top_k or self.top_p != 1 or self.seed):
+            raise UsageError("top_k, top_p and seed apply to sampling only; set temperature too (1.0 for the model's)")
+        if self.temperature is not None and not MIN_TEMPERATURE <= self.temperature < math.inf:
             raise UsageError(
                 f"temperature must be a number of at least {MIN_TEMPERATURE}, got {self.temperature}; "
                 "for the most probable token use beam_size 1 instead"
             )
         if not 0 < self.top_p <= 1:
             raise UsageError(f"top_p must be above 0 and at most 1, got {self.top_p}")
-
-    def _check_beam_search(self) -> None:
-        if self.num_hypotheses > self.beam_size:
-            raise UsageError(
-                f"num_hypotheses {self.num_hypotheses} is above beam_size {self.beam_size}; "
-                "raise beam_size or ask for fewer hypotheses"
-            )
-        if self.top_k or self.top_p != 1 or self.seed:
-            raise UsageError("top_k, top_p and seed apply to sampling only; set temperature too (1.0 for the model's)")
 
     @classmethod
     def of(cls, options: "SearchOptions | None", fields: dict[str, Any]) -> "SearchOptions":

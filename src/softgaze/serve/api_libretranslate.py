@@ -12,7 +12,9 @@ from starlette.datastructures import UploadFile
 from starlette.requests import Request
 from starlette.responses import Response, StreamingResponse
 
-from softgaze.documents import FORMATS, SUFFIXES, Document, DocumentOptions, Segment, detect_format
+from softgaze.documents.base import Document, DocumentOptions
+from softgaze.documents.formats import FORMATS, SUFFIXES, detect_format
+from softgaze.documents.inline import Segment
 from softgaze.errors import DataError
 from softgaze.serve import schemas
 from softgaze.serve.errors import HTTPError, log_error, missing_parameter, to_http_error

@@ -10,7 +10,7 @@ from babel.core import get_global
 
 from softgaze.bundle import Bundle
 from softgaze.data.language_id import LanguageDetector
-from softgaze.data.processors import Processor
+from softgaze.data.tokenizer import Processor
 
 DETECTION_CHARACTERS = 1000  # enough to detect a language; more only takes time
 SCRIPTS = {  # the languages of each script, as Unicode character names begin; all others are in LATIN
