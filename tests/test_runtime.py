@@ -196,3 +196,18 @@ def test_a_tuned_process_reuses_large_tensors():
         for kind in ("plain", "tuned")
     }
     assert faults["tuned"] < faults["plain"] / 4
+
+
+SPINNING = "from softgaze.runtime import tune_cpu; tune_cpu(); import torch"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="torch uses libgomp on Linux")
+@pytest.mark.parametrize(
+    ("chosen", "expected"),
+    [({}, str(runtime.SPIN_COUNT)), ({"GOMP_SPINCOUNT": "77"}, "77"), ({"OMP_WAIT_POLICY": "passive"}, "0")],
+)
+def test_waiting_threads_sleep_soon_unless_the_user_chose(chosen, expected):
+    clean = {name: value for name, value in os.environ.items() if name not in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")}
+    environment = {**clean, "OMP_DISPLAY_ENV": "VERBOSE", **chosen}
+    run = subprocess.run([sys.executable, "-c", SPINNING], env=environment, capture_output=True, text=True, check=True)
+    assert f"GOMP_SPINCOUNT = '{expected}'" in run.stderr

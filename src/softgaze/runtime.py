@@ -185,6 +185,7 @@ def run_low_priority(work: Callable[[], Result], nice: int = 10) -> Result:
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 LARGEST_ALLOCATION = 2**30  # bytes: no tensor of a training step on a CPU is larger
 PRIMITIVE_CACHE = 8192  # kernels that oneDNN keeps
+SPIN_COUNT = 10_000  # loops in which an OpenMP thread waits for work before it sleeps; libgomp's default is 300,000
 
 _tuned = False
 
@@ -195,12 +196,16 @@ def tune_cpu() -> None:
     - Keep freed memory. glibc returns each large tensor to the system, and page faults take a third of a plain training
       step. One arena, because the backward pass runs in a thread that would otherwise keep memory of its own.
     - Let oneDNN keep the kernels of more batch shapes than its 1,024.
+    - Let waiting OpenMP threads sleep soon. A thread that spins while other programs need its core delays the thread it
+      waits for: on a busy machine, updates take twice as long (benchmarks/busy.md). Read when torch is imported.
     - Allow the batches of a translation to be decoded in parallel threads.
     """
     global _tuned
     _tuned = True
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
         os.environ.setdefault(name, str(PRIMITIVE_CACHE))
+    if "OMP_WAIT_POLICY" not in os.environ:
+        os.environ.setdefault("GOMP_SPINCOUNT", str(SPIN_COUNT))
     if platform.libc_ver()[0] == "glibc":
         mallopt = ctypes.CDLL(None).mallopt
         for option, value in (

@@ -291,7 +291,7 @@ def import_timm() -> Any:
     except (ImportError, RuntimeError) as error:
         raise ResourceError(
             f"timm needs a torchvision built for torch {torch.__version__} ({' '.join(str(error).split())}); install "
-            "both from one index, such as https://download.pytorch.org/whl/cpu, or use a Hugging Face directory"
+            "both from one package index, or use a Hugging Face directory"
         ) from error
 
 
