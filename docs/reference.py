@@ -273,7 +273,7 @@ def environment_page() -> str:
     rows = [(code("SOFTGAZE_MODELS"), "", "Model directories, separated by `:`.")]
     for field in fields(Settings):
         if option := field.metadata.get("option"):
-            default = "" if field.default in (None, ()) else code(str(field.default))
+            default = option.get("show_default", "") if field.default in (None, ()) else code(str(field.default))
             rows.append((code(f"SOFTGAZE_{field.name.upper()}"), default, plain(option["help"])))
     others = [(", ".join(map(code, names.split(", "))), *facts) for names, facts in OTHER_VARIABLES.items()]
     texts = ["# Environment variables", "## Server", "`softgaze serve` reads each of its options from a variable, too."]

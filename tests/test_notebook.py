@@ -9,7 +9,7 @@ import pytest
 from nbclient import NotebookClient
 
 NOTEBOOK = Path(__file__).parents[1] / "examples" / "attention.ipynb"
-FULL, QUICK = "STEPS, PAIRS = 2190, 20_000", "STEPS, PAIRS = 20, 300"
+FULL, QUICK = "STEPS, PAIRS = 1500, 20_000", "STEPS, PAIRS = 20, 300"
 MAX_BYTES = 300_000  # with outputs
 TIMEOUT = (
     1200  # seconds of a cell; on a loaded machine two torch threads that wait for each other take many times longer

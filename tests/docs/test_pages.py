@@ -50,6 +50,7 @@ PROGRAMS = {
     "git",
     "cd",
     "gunzip",
+    "iconv",
     "unzip",
     "export",
     "mkdir",

@@ -203,7 +203,7 @@ def _decode_line(path: Path, number: int, byte: int, raw: bytes, on_error: OnLin
     except UnicodeDecodeError as error:
         if nul < 0 or error.start < nul:
             why = f"not UTF-8 (0x{raw[error.start]:02X}, {error.reason})"
-            on_error(LineError(path, number, byte + error.start, why, "convert with iconv -f latin1 -t utf-8"))
+            on_error(LineError(path, number, byte + error.start, why, "convert with iconv -f ENCODING -t utf-8"))
             return None
     if nul >= 0:
         remedy = r"remove it with tr -d '\000', or convert with iconv -f utf-16 -t utf-8 if every other byte is NUL"
