@@ -3,7 +3,9 @@
     python benchmarks/peers/train_hf_marian.py train.en.gz train.de.gz -o marian        # environment with transformers
     softgaze import marian -o imported
     python -m benchmarks.inseq pairs imported test.en.gz test.de.gz -o pairs.json
-    python benchmarks/peers/attribute_inseq.py marian pairs.json -o inseq-maps.json     # environment with inseq
+    python benchmarks/peers/attribute_inseq.py marian pairs.json -o inseq-maps.json \
+        --methods attention input_x_gradient integrated_gradients                       # environment with inseq
+    python benchmarks/peers/attribute_inseq.py marian pairs.json -o inseq-maps.json --methods occlusion --every 5
     python -m benchmarks.inseq score imported pairs.json inseq-maps.json --links links.txt --dev val.en.gz val.de.gz
 
 `pairs` writes the first 50 pairs of 3 to 20 words: 50 references, then 50 greedy translations of the same sources.
@@ -14,9 +16,9 @@ files), and erases the words that a map names for the greedy translations. Write
 import argparse
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -35,11 +37,11 @@ from softgaze.translation import Translation
 from softgaze.translator import Translator, load
 
 SENTENCES = 50
-HEADER = ["tool", "map", "AER", "comprehensiveness", "sufficiency", "seconds per sentence"]
+HEADER = ["tool", "map", "sentences", "AER", "comprehensiveness", "sufficiency", "seconds per sentence"]
 NOTE = (
-    f"AER: {SENTENCES} references against the links of Eflomal; each output word is linked to the source word with its "
+    "AER: references against the links of Eflomal; each output word is linked to the source word with its "
     "largest score after the same normalisation of rows and columns. Comprehensiveness (higher is better) and "
-    f"sufficiency (lower is better): {SENTENCES} greedy translations. Seconds: references, one thread, wall clock."
+    "sufficiency (lower is better): as many greedy translations. Seconds: one thread, wall clock."
 )
 
 
@@ -110,50 +112,76 @@ def own_maps(translator: Translator, translations: Sequence[Translation]) -> dic
     return results
 
 
+class Maps(NamedTuple):
+    """One measure of one tool for every `every`th pair."""
+
+    tool: str
+    name: str
+    seconds: float  # per sentence
+    references: list[Matrix]
+    own: list[Matrix]  # of the greedy translations
+    every: int = 1
+
+    def subset(self, every: int) -> "Maps":
+        name = f"{self.name}, every {every}th sentence"
+        return self._replace(name=name, references=self.references[::every], own=self.own[::every], every=every)
+
+
 def score(model: Path, content: dict[str, Any], peer: dict[str, Any], gold: Sequence[Alignment], dev: Any) -> Any:
     translator = load(model, "cpu", engine="torch").with_selected_map(dev)
     translations = [translator.score(*pair) for pair in content["pairs"]]
     references, own = translations[:SENTENCES], translations[SENTENCES:]
     own_maps(translator, references[:1])  # warm-up
-    maps: dict[tuple[str, str], tuple[float, list[Matrix], list[Matrix]]] = {}
     of_references, of_own = own_maps(translator, references), own_maps(translator, own)
-    for name, (seconds, found) in of_references.items():
-        maps["softgaze", name] = seconds / SENTENCES, found, of_own[name][1]
-    for name, result in peer.items():
-        if name == "versions":
-            continue
-        found = [word_map(translator, *each) for each in zip(translations, result["maps"], strict=True)]
-        seconds = result["seconds"] / len(translations)
-        maps["Inseq", name.replace("_", " ")] = seconds, found[:SENTENCES], found[SENTENCES:]
+    measures = [
+        Maps("softgaze", name, seconds / SENTENCES, found, of_own[name][1])
+        for name, (seconds, found) in of_references.items()
+    ]
     random = np.random.default_rng(0)
-    shapes = [[each.shape for each in found] for found in (of_references["occlusion"][1], of_own["occlusion"][1])]
-    maps["", "random"] = float("nan"), *([random.random(shape) for shape in own_shapes] for own_shapes in shapes)
-    tokenized = [tokenized_pair(translator, each) for each in own]
-    erased = erasure_scores(
-        translator.scorer,
-        translator.bundle.tokenizers,
-        tokenized,
-        list(zip(*(found for _, _, found in maps.values()), strict=True)),
-    )
+    shapes = [[each.shape for each in found] for found in measures[-1][3:5]]
+    measures.append(Maps("", "random", float("nan"), *([random.random(each) for each in side] for side in shapes)))
+    for name, result in peer.items():
+        if name != "versions":
+            every = result.get("every", 1)
+            found = [word_map(translator, *each) for each in zip(translations[::every], result["maps"], strict=True)]
+            seconds, half = result["seconds"] / len(found), len(found) // 2
+            measures.append(Maps("Inseq", name.replace("_", " "), seconds, found[:half], found[half:], every))
+    slow = [each for each in measures if each.every > 1]
+    full = [each for each in measures if each.every == 1]
+    groups = [full]
+    for each in slow:
+        groups.append([*(other.subset(each.every) for other in full if other.name == each.name), each])
+    rows = [row for group in groups for row in score_group(translator, group, own, gold)]
     selected = translator.selected_map
-    results = []
-    for ((tool, name), (seconds, found, _)), erasure in zip(maps.items(), erased, strict=True):
-        aer = count_corpus([link_words(each) for each in found], gold).aer
-        results.append(
-            {
-                "tool": tool,
-                "map": name,
-                "aer": round(aer, 4),
-                **erasure.to_dict(),
-                "seconds": None if np.isnan(seconds) else round(seconds, 4),
-            }
-        )
     return {
         "versions": peer["versions"],
         "selected": selected.describe() if selected else "",
         "links": sum(map(len, gold)),
-        "rows": results,
+        "rows": rows,
     }
+
+
+def score_group(
+    translator: Translator, measures: Sequence[Maps], own: Sequence[Translation], gold: Sequence[Alignment]
+) -> Iterator[dict[str, Any]]:
+    """Yield a row for each of some measures of the same pairs."""
+    every = measures[0].every
+    erased = erasure_scores(
+        translator.scorer,
+        translator.bundle.tokenizers,
+        [tokenized_pair(translator, each) for each in own[::every]],
+        list(zip(*(each.own for each in measures), strict=True)),
+    )
+    for each, erasure in zip(measures, erased, strict=True):
+        aer = count_corpus([link_words(found) for found in each.references], gold[::every]).aer
+        yield {
+            "tool": each.tool,
+            "map": each.name,
+            "sentences": len(each.references),
+            "aer": round(aer, 4),
+            **erasure.to_dict(),
+            "seconds": None if np.isnan(each.seconds) else round(each.seconds, 4),
+        }
 
 
 def report(results: Any) -> str:
@@ -161,6 +189,7 @@ def report(results: Any) -> str:
         [
             row["tool"],
             row["map"],
+            f"{row['sentences']}",
             f"{100 * row['aer']:.1f} %",
             f"{row['comprehensiveness']:.3f}",
             f"{row['sufficiency']:.3f}",
