@@ -69,7 +69,11 @@ class StatisticalAligner:
         """
         parts = [(split_words(source), split_words(target)) for source, target in pairs]
         posteriors = self.part_posteriors(parts, factors or [None] * len(parts))
-        return [word_scores(harmonic_mean(*both), *pair) for pair, both in zip(parts, posteriors, strict=True)]
+        return [
+            # the harmonic mean is high only if both directions are
+            word_scores(2 * forward * reverse / np.maximum(forward + reverse, 1e-9), *pair)
+            for pair, (forward, reverse) in zip(parts, posteriors, strict=True)
+        ]
 
     def part_posteriors(
         self, pairs: Pairs, factors: Sequence[tuple[Values, Values] | None]
@@ -215,12 +219,6 @@ def links_above(scores: Values, threshold: float) -> Alignment:
 
 
 # --- from parts to words ----------------------------------------------------------------------------------------
-
-
-def harmonic_mean(forward: Values, reverse: Values) -> Values:
-    """Return 2fr / (f + r): high only if both directions are."""
-    mean: Values = 2 * forward * reverse / np.maximum(forward + reverse, 1e-9)
-    return mean
 
 
 def empty_posteriors(source: WordParts, target: WordParts) -> tuple[Values, Values]:
