@@ -9,7 +9,16 @@ import torch
 
 from softgaze import runtime
 from softgaze.errors import ResourceError, UsageError
-from softgaze.runtime import cores, need_torch, parallel_map, pick_device, run_low_priority, threads, using_threads
+from softgaze.runtime import (
+    cores,
+    cpu_flags,
+    need_torch,
+    parallel_map,
+    pick_device,
+    run_low_priority,
+    threads,
+    using_threads,
+)
 
 
 def having(monkeypatch, cuda: int = 0, mps: bool = False):
@@ -196,3 +205,19 @@ def test_a_tuned_process_reuses_large_tensors():
         for kind in ("plain", "tuned")
     }
     assert faults["tuned"] < faults["plain"] / 4
+
+
+@pytest.mark.parametrize(
+    ("content", "flags"),
+    [
+        ("model name\t: A\nflags\t\t: fpu amx_bf16\n\nflags\t\t: fpu\n", {"fpu", "amx_bf16"}),
+        ("Features\t: fp asimd\n", set()),  # ARM
+        (None, set()),  # not Linux
+    ],
+)
+def test_flags_are_those_of_the_first_processor(tmp_path, monkeypatch, content, flags):
+    path = tmp_path / "cpuinfo"
+    if content is not None:
+        path.write_text(content)
+    monkeypatch.setattr("softgaze.runtime.Path", lambda name: path)
+    assert cpu_flags.__wrapped__() == flags
