@@ -90,7 +90,7 @@ def report(found: dict[int, dict[int, list[float]]]) -> str:
             "",
             (__doc__ or "").split("\n\n", 1)[1].strip(),
             "",
-            f"{cores()} cores, {rounds} rounds, {SENTENCES * LENGTH:,} tokens an update. Ratios compare with the first row.",
+            f"{cores()} cores, {rounds} rounds, {SENTENCES * LENGTH:,} tokens an update. Ratios are to the first row.",
             "",
             "| loops before sleeping | idle, updates/s | ratio | busy, updates/s | ratio |",
             "|---|--:|--:|--:|--:|",

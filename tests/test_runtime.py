@@ -9,7 +9,16 @@ import torch
 
 from softgaze import runtime
 from softgaze.errors import ResourceError, UsageError
-from softgaze.runtime import cores, need_torch, parallel_map, pick_device, run_low_priority, threads, using_threads
+from softgaze.runtime import (
+    cores,
+    cpu_flags,
+    need_torch,
+    parallel_map,
+    pick_device,
+    run_low_priority,
+    threads,
+    using_threads,
+)
 
 
 def having(monkeypatch, cuda: int = 0, mps: bool = False):
@@ -211,3 +220,19 @@ def test_waiting_threads_sleep_soon_unless_the_user_chose(chosen, expected):
     environment = {**clean, "OMP_DISPLAY_ENV": "VERBOSE", **chosen}
     run = subprocess.run([sys.executable, "-c", SPINNING], env=environment, capture_output=True, text=True, check=True)
     assert f"GOMP_SPINCOUNT = '{expected}'" in run.stderr
+
+
+@pytest.mark.parametrize(
+    ("content", "flags"),
+    [
+        ("model name\t: A\nflags\t\t: fpu amx_bf16\n\nflags\t\t: fpu\n", {"fpu", "amx_bf16"}),
+        ("Features\t: fp asimd\n", set()),  # ARM
+        (None, set()),  # not Linux
+    ],
+)
+def test_flags_are_those_of_the_first_processor(tmp_path, monkeypatch, content, flags):
+    path = tmp_path / "cpuinfo"
+    if content is not None:
+        path.write_text(content)
+    monkeypatch.setattr("softgaze.runtime.Path", lambda name: path)
+    assert cpu_flags.__wrapped__() == flags

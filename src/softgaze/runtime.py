@@ -11,6 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from ctypes.util import find_library
+from functools import cache
 from importlib.util import find_spec
 from pathlib import Path
 from threading import get_native_id
@@ -82,12 +83,19 @@ def has_nvidia_gpu() -> bool:
     return any(Path("/dev").glob("nvidia[0-9]*")) or Path("/dev/dxg").exists()  # the second in WSL
 
 
+@cache
+def cpu_flags() -> frozenset[str]:
+    """Return the CPU features that Linux reports; elsewhere none."""
+    path = Path("/proc/cpuinfo")
+    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
+    return frozenset(next((line.split(":", 1)[1].split() for line in lines if line.startswith("flags")), []))
+
+
 def has_vnni() -> bool:
     """Whether the processor multiplies int8 without 16-bit sums, which overflow; False if that is unknown."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
         return True
-    path = Path("/proc/cpuinfo")
-    return path.exists() and bool({"avx512_vnni", "avx_vnni"} & {*path.read_text().split()})
+    return bool({"avx512_vnni", "avx_vnni"} & cpu_flags())
 
 
 def user_cache_directory() -> Path:

@@ -471,11 +471,13 @@ class Translator:
             terms,
         )
 
-    def join(self, source: str, parts: tuple[TranslatedPart, ...], options: SearchOptions) -> Translation:
+    def join(
+        self, source: str, parts: tuple[TranslatedPart, ...], options: SearchOptions, engine: str = ""
+    ) -> Translation:
         """Join parts to one translation."""
         text = self._separator.join(filter(None, (self.decode(part.target_ids) for part in parts)))
         score = combined_score(parts, options.length_penalty)
-        return Translation(source, text, score, parts, translator=self, options=options)
+        return Translation(source, text, score, parts, translator=self, options=options, engine=engine)
 
     @cached_property
     def _separator(self) -> str:
@@ -497,8 +499,8 @@ class Translator:
             list(zip(*parts, strict=True)) or [()] if options.is_sampling else best_combinations(parts, options)
         )
         engine = self._engine_for(sources).name
-        best, *alternatives = [replace(self.join(text, chosen, options), engine=engine) for chosen in combinations]
-        return replace(best, alternatives=tuple(alternatives))
+        best, *alternatives = [self.join(text, chosen, options, engine) for chosen in combinations]
+        return replace(best, alternatives=tuple(alternatives)) if alternatives else best
 
 
 class _WordStreamer:

@@ -6,10 +6,9 @@ import json
 import pytest
 
 from commands import check_error, run
-from softgaze.cli.settings import all_settings
+from softgaze.cli.settings import OPTION_HELP, all_settings, option_choices
 from softgaze.config import parse_config, resolve, setting_names
 from softgaze.models import MODELS, model_options
-from softgaze.models.options import OPTION_CHOICES, OPTION_HELP
 
 SIZES = ("tiny", "small", "base", "big")
 every_arch = pytest.mark.parametrize("arch", MODELS)
@@ -26,7 +25,7 @@ def test_every_setting_and_option_is_listed_once_with_a_meaning(arch):
 def test_no_meaning_or_choice_is_left_of_an_option_that_is_gone():
     known = {name for model in MODELS.values() for name in model_options(model)}
     assert OPTION_HELP.keys() == known
-    assert OPTION_CHOICES.keys() <= known
+    assert option_choices().keys() <= known
 
 
 @pytest.mark.parametrize("size", SIZES)
@@ -43,9 +42,9 @@ def test_the_defaults_are_those_of_a_training_run(arch, size):
 @every_arch
 def test_every_choice_is_accepted_by_the_type_of_the_option(arch):
     for name, parameter in model_options(MODELS[arch]).items():
-        if name in OPTION_CHOICES:
+        if name in option_choices():
             assert parameter.annotation is str
-            assert parameter.default is inspect.Parameter.empty or parameter.default in OPTION_CHOICES[name]
+            assert parameter.default is inspect.Parameter.empty or parameter.default in option_choices()[name]
 
 
 def test_json_and_text_list_the_same_settings(tmp_path):

@@ -18,7 +18,6 @@ from softgaze.training.gradients import (
     TokenCounts,
     autocast,
     balanced_halves,
-    cpu_flags,
     has_torch_rnn_dropout,
     make_optimizer,
     thread_pool,
@@ -210,19 +209,3 @@ def test_auto_takes_bfloat16_if_the_cpu_has_it(monkeypatch, flags, expected):
     assert uses_bfloat16(CPU, "bfloat16")
     assert not uses_bfloat16(CPU, "float32")
     assert not uses_bfloat16(torch.device("mps"), "auto")
-
-
-@pytest.mark.parametrize(
-    ("content", "flags"),
-    [
-        ("model name\t: A\nflags\t\t: fpu amx_bf16\n\nflags\t\t: fpu\n", {"fpu", "amx_bf16"}),
-        ("Features\t: fp asimd\n", set()),  # ARM
-        (None, set()),  # not Linux
-    ],
-)
-def test_flags_are_those_of_the_first_processor(tmp_path, monkeypatch, content, flags):
-    path = tmp_path / "cpuinfo"
-    if content is not None:
-        path.write_text(content)
-    monkeypatch.setattr(gradients, "Path", lambda name: path)
-    assert cpu_flags.__wrapped__() == flags

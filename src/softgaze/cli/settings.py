@@ -1,6 +1,6 @@
 """`softgaze settings`: every setting of a training run, with its type, defaults and meaning."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from types import NoneType, UnionType
 from typing import Annotated, Any, Literal, NamedTuple, Union, get_args, get_origin
 
@@ -50,7 +50,6 @@ def all_settings(archs: Sequence[str]) -> Iterator[Setting]:
     """Yield the settings of all sections, then the options of the architectures."""
     from softgaze.config import Config
     from softgaze.models import MODELS, model_options
-    from softgaze.models.options import OPTION_CHOICES, OPTION_HELP
 
     defaults = {arch: {size: default_values(arch, size) for size in MODELS[arch].sizes} for arch in archs}
 
@@ -72,7 +71,7 @@ def all_settings(archs: Sequence[str]) -> Iterator[Setting]:
     parameters = {arch: model_options(MODELS[arch]) for arch in archs}
     for option in sorted({name for known in parameters.values() for name in known}):
         users = [arch for arch in archs if option in parameters[arch]]
-        choices = OPTION_CHOICES.get(option)
+        choices = option_choices().get(option)
         type_name = "|".join(choices) if choices else type_text(parameters[users[0]][option].annotation)
         name = f"model.options.{option}"
         yield Setting(name, type_name, OPTION_HELP[option], defaults_of(name, users))
@@ -127,3 +126,65 @@ def value_text(value: Any) -> str:
     if value is None:
         return "none"
     return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+# --- options of the model classes; a test compares them with the classes
+
+OPTION_HELP = {
+    "attention_dropout": "Dropout of the attention weights.",
+    "cell": "Recurrent cell.",
+    "decoder": "Decoder that writes the caption.",
+    "decoder_layers": "Number of decoder layers.",
+    "decoder_self": "Layer over the target: self-attention, or a recurrent SSRU (Kim 2019).",
+    "dilation": "Factor by which the dilation grows from layer to layer.",
+    "dropout": "Dropout probability.",
+    "embedding_norm": "Normalize the embeddings.",
+    "encoder": "Image encoder: cnn, patches, frames (of --features), efficientnet, or a Hugging Face directory.",
+    "encoder_layers": "Number of encoder layers.",
+    "feed_forward": "Activation of the feed-forward layer.",
+    "feed_forward_width": "Inner width of the feed-forward layer (d_ff).",
+    "frozen": "Keep the weights of a pretrained image encoder fixed.",
+    "heads": "Number of attention heads.",
+    "input_feeding": "Also feed the attentional state of the previous step to the decoder (Luong 2015, section 3.3).",
+    "kernel": "Kernel size of the convolutions, in tokens.",
+    "key_heads": "Number of key and value heads, shared by groups of query heads. Default: as many as heads.",
+    "layers": "Number of layers.",
+    "max_length": "Number of learned positions.",
+    "norm": "Normalization layer.",
+    "norm_eps": "Epsilon of the normalization. Default: that of the norm.",
+    "output_bias": "Bias of the output layer.",
+    "pooling": "mean: give the decoder the mean of all regions, without attention.",
+    "positions": "Position encoding.",
+    "residual": "Normalize before (pre) or after (post) each residual connection.",
+    "scale_embeddings": "Multiply embeddings by the square root of the width.",
+    "score": "Attention score function.",
+    "self_attention": "Add self-attention layers among the regions of a pretrained image encoder.",
+    "shortcut": "Add the source embeddings to the encoder output.",
+    "tie": "Embedding matrices that share their weights.",
+    "width": "Width of the hidden vectors (d_model).",
+    "window": "Source positions that a step attends to.",
+    "window_size": "Positions on each side of a local attention window.",
+}
+
+
+def option_choices() -> dict[str, Collection[str]]:
+    """Return the choices of the options of the model classes."""
+    from softgaze.models.captioner import DECODERS
+    from softgaze.models.embeddings import TIES
+    from softgaze.models.rnn import CELLS
+    from softgaze.models.transformer import FEED_FORWARDS, NORMS, RESIDUALS
+    from softgaze.positions import POSITIONS
+    from softgaze.scores import SCORES, WINDOWS
+
+    return {
+        "cell": CELLS,
+        "decoder": DECODERS,
+        "decoder_self": ("attention", "ssru"),
+        "feed_forward": FEED_FORWARDS,
+        "norm": NORMS,
+        "positions": POSITIONS,
+        "residual": RESIDUALS,
+        "score": SCORES,
+        "tie": TIES,
+        "window": WINDOWS,
+    }

@@ -124,7 +124,7 @@ def translate(
     and URLs (s3://…); --output is a file, a table or, if it ends in /, a
     directory of shards.
     """
-    from softgaze.translator import WINDOW
+    from softgaze.translator import load
 
     search = opt.search_options(
         model,
@@ -163,13 +163,37 @@ def translate(
     source, target = Path(inputs[0]) if inputs else None, Path(output) if output else None
     check_output_path(target, ())
     placeholders = Placeholders.of(protect or ())
-    open_translator = partial(load_translator, model, device, engine, languages)
+    open_translator = partial(load, model, device, engine=engine, **languages._asdict())
     document = find_document(text, source, format_name)
     if document is not None and as_json:
         raise UsageError("--json is for lines; a document is written in its own format")
     if document is not None:
         translate_document(open_translator, search, placeholders, document, target, format_name, overwrite)
         return
+    translate_lines(
+        open_translator, search, placeholders, text, source, target, as_json, confidence, window, [*languages], protect
+    )
+
+
+# --- lines
+
+
+def translate_lines(
+    open_translator: Callable[[], "Translator"],
+    search: "SearchOptions",
+    placeholders: Placeholders,
+    text: str | None,
+    source: Path | None,
+    target: Path | None,
+    as_json: bool,
+    confidence: bool,
+    window: int | None,
+    languages: list[str | None],
+    protect: list[str] | None,
+) -> None:
+    """Translate TEXT, the lines of a file or those of stdin; from file to file, resume an interrupted run."""
+    from softgaze.translator import WINDOW
+
     lines, total = read_input(text, source)
     is_interactive = text is None and source is None and sys.stdin.isatty()
     translator = open_translator()
@@ -184,22 +208,12 @@ def translate(
         confidence,
     )
     if source is not None and target is not None and can_resume(source, target):
-        # JSON has lists, no tuples
-        made_with = {"window": job.window, "json": [as_json, confidence], "protect": protect, "languages": [*languages]}
+        made_with = {"window": job.window, "json": [as_json, confidence], "protect": protect, "languages": languages}
         job.resume(lines, total, source, target, made_with)
         return
     shows_progress = not is_interactive and (target is not None or not sys.stdout.isatty())
     with open_output(target) as file:
         job.write(lines, total, file, shows_progress=shows_progress)
-
-
-def load_translator(model: Path, device: str, engine: str, languages: opt.LanguagePair) -> "Translator":
-    from softgaze.translator import load
-
-    return load(model, device, engine=engine, **languages._asdict())
-
-
-# --- lines
 
 
 def read_input(text: str | None, source: Path | None) -> tuple[Iterable[str], int | None]:

@@ -118,7 +118,11 @@ def select_by_occlusion(
         scores = (scores + agreement_scores(reader, longer, reader.recordings(longer), views)) / 2
     best = int(scores.argmax())
     best_head = max(  # of all heads as they would be trained on alignments: the one that was is the best (docs/log.md)
-        (scores[index] for index, view in enumerate(views) if guided_view(view, recordings[0], own_head(view))),
+        (
+            scores[index]
+            for index, view in enumerate(views)
+            if view.layer is not None and guided_view(view, recordings[0], (view.layer, view.head or 0))
+        ),
         default=0.0,
     )
     for index, view in enumerate(views):
@@ -147,11 +151,6 @@ def agreement_scores(
 def longer_pairs(sample: SentencePairs) -> SentencePairs:
     """Return texts of several pairs each, so that a map that is right on short sentences only is not selected."""
     return concatenate(sample, [frozenset()] * len(sample), JOINED, MAX_JOINED)[0]
-
-
-def own_head(view: View) -> tuple[int, int] | None:
-    """Return the layer and head that a view shows; None if it combines several layers."""
-    return None if view.layer is None else (view.layer, view.head or 0)
 
 
 def guided_view(view: View, recording: Recording, guided: tuple[int, int] | None) -> bool:

@@ -104,7 +104,9 @@ def write_tensors(
     """Write a safetensors file: matrices in `dtype`, vectors and position tables in float32."""
     header: dict[str, Any] = {}
     end = 0
-    dtypes = {name: stored_dtype(name, shape, dtype) for name, shape in shapes.items()}
+    dtypes = {  # vectors are small, and positions are exact only in float32
+        name: torch.float32 if len(shape) < 2 or "positions" in name else dtype for name, shape in shapes.items()
+    }
     for name, shape in shapes.items():
         start, end = end, end + shape.numel() * dtypes[name].itemsize
         header[name] = {"dtype": STORED[dtypes[name]], "shape": list(shape), "data_offsets": [start, end]}
@@ -125,11 +127,6 @@ def write_tensors(
             callback.on_write(stored.nbytes)
         if rows != shape[0]:
             raise DataError(f"{source}: {name} has {rows} rows, expected {shape[0]} from the configuration")
-
-
-def stored_dtype(name: str, shape: torch.Size, dtype: torch.dtype) -> torch.dtype:
-    """Return the stored type: vectors are small, and positions are exact only in float32."""
-    return torch.float32 if len(shape) < 2 or "positions" in name else dtype
 
 
 def checked_blocks(model: ImportedModel, name: str, shape: torch.Size, source: Path) -> Iterator[Tensor]:

@@ -25,7 +25,7 @@ __all__ = [
 ]
 
 
-class ModelRegistry(Mapping[str, type[Seq2Seq]]):
+class ModelClasses(Mapping[str, type[Seq2Seq]]):
     """The class of each arch, imported on first use."""
 
     modules: ClassVar = {
@@ -49,7 +49,7 @@ class ModelRegistry(Mapping[str, type[Seq2Seq]]):
         return len(self.modules)
 
 
-MODELS = ModelRegistry()
+MODELS = ModelClasses()
 RENAMED_OPTIONS = {"reach": "window_size"}  # in older files -> today's
 
 

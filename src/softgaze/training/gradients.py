@@ -8,8 +8,6 @@ import math
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext
-from functools import cache
-from pathlib import Path
 from threading import Barrier
 from typing import NamedTuple
 
@@ -22,6 +20,7 @@ from softgaze.data.batching import Batch, hash_key
 from softgaze.data.shards import Array
 from softgaze.dropout import seeded
 from softgaze.models.base import Seq2Seq, SingleSiteHook
+from softgaze.runtime import cpu_flags
 from softgaze.training.attention_losses import AlignmentLoss, CoverageLoss, GuidedHead
 from softgaze.training.collate import PaddedBatch
 from softgaze.training.loss import summed_loss
@@ -191,14 +190,6 @@ def uses_bfloat16(device: torch.device, precision: str) -> bool:
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
     return device.type == "cpu" and bool({"amx_bf16", "avx512_bf16"} & cpu_flags())
-
-
-@cache
-def cpu_flags() -> frozenset[str]:
-    """Return the CPU features that Linux reports; elsewhere none."""
-    path = Path("/proc/cpuinfo")
-    lines = path.read_text(errors="replace").splitlines() if path.exists() else []
-    return frozenset(next((line.split(":", 1)[1].split() for line in lines if line.startswith("flags")), []))
 
 
 # --- optimizer and learning rate

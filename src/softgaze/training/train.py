@@ -269,16 +269,21 @@ def summary(trainer: Trainer) -> dict[str, Any]:
         computation.append(f"{threads} thread{'s' if threads > 1 else ''}")
     if trainer.gradients.pool is not None:
         computation.append("half batches in parallel")
+    extra = {}
+    if trainer.batches.mixed:
+        mixed, per_epoch = trainer.batches.mixed, trainer.batches.mixed_per_epoch
+        extra["mixed_in"] = f"{per_epoch:,} of {mixed:,} general-domain pairs in each epoch"
     guided = describe_guided(trainer)
+    if guided is not None:
+        extra["guided"] = guided
     return {
         "arch": f"{config.model.arch} {config.model.size}",
         "parameters": trainer.facts()["parameters"],
         "languages": " → ".join(facts["languages"]),
         "pairs": facts["pairs"],
-        **({"mixed_in": describe_mix(trainer)} if trainer.batches.mixed else {}),
         "left_out": facts["left_out"],
         "dev_pairs": facts["dev_pairs"],
-        **({"guided": guided} if guided else {}),
+        **extra,
         "sources": trainer.data.tokenizers.source.describe(),
         "vocabulary": describe_vocabulary(trainer),
         "device": str(trainer.device),
@@ -294,11 +299,6 @@ def describe_vocabulary(trainer: Trainer) -> Any:
     if not tokenizers.source.is_text:
         return tokenizers.target.describe()
     return sizes[1] if tokenizers.joint else sizes
-
-
-def describe_mix(trainer: Trainer) -> str:
-    """Describe how many general-domain pairs there are, and how many an epoch has."""
-    return f"{trainer.batches.mixed_per_epoch:,} of {trainer.batches.mixed:,} general-domain pairs in each epoch"
 
 
 def describe_guided(trainer: Trainer) -> str | None:
