@@ -47,6 +47,37 @@ def test_every_check(check, case):
     check(case)
 
 
+# --- the step of a search ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+@torch.inference_mode()
+def test_a_search_step_is_a_step(case):
+    """Of ragged sources, after their hypotheses were repeated, permuted and dropped."""
+    model = case.model
+    search_step, state = model.search_step(), model.start(model.encode(RAGGED.source))
+    expected = state
+    for token, rows in ((2, None), (4, [[0, 0], [1, 1], [2, 2]]), (5, [[1, 0], [2, 2], [4, 5]]), (6, [[3, 2]])):
+        if rows is not None:
+            state, expected = (each.reorder(torch.tensor(rows)) for each in (state, expected))
+        tokens = torch.full((expected.caches[0].rows,), token)
+        logits, state = search_step(tokens, state)
+        step = model.step(tokens, expected)
+        expected = step.state
+        same(logits, step.logits)
+
+
+@torch.inference_mode()
+def test_a_search_calls_the_hooks_of_modules():
+    model, calls = TRANSFORMER.model, []
+    memory, tokens = model.encode(RAGGED.source), torch.tensor([2, 2, 2])
+    handle = model.decoder[0].cross.query.register_forward_hook(lambda *_: calls.append(1))
+    model.search_step()(tokens, model.start(memory))
+    handle.remove()
+    model.search_step()(tokens, model.start(memory))
+    assert len(calls) == 1
+
+
 # --- torch's own Transformer, with our parameters ---------------------------------------------------------------
 
 

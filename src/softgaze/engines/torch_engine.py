@@ -125,6 +125,7 @@ class TorchDecoder:
         self.model, self.hook, self.device = model, hook, source.values.device
         self.sources, self.lengths = source.values.cpu().numpy(), source.lengths.cpu().numpy()
         self.state: Any = model.start(model.encode(source, hook))
+        self.search_step = model.search_step() if hook is None else self._observed_step
         self.reader = reader
         self.attention: Array | None = None
         self.rows = len(self.lengths)
@@ -144,10 +145,13 @@ class TorchDecoder:
             self.state = self.state.reorder(torch.from_numpy(rows).to(self.device))
             self.rows = rows.size
         token = torch.from_numpy(tokens.ravel()).to(self.device)
-        logits, self.state, _ = self.model.step(token, self.state, self.hook, need_weights=False)
+        logits, self.state = self.search_step(token, self.state)
         if self.reader is not None:
             self.attention = self.reader.read()
         return TensorLogProbs(logits)
+
+    def _observed_step(self, token: Tensor, state: Any) -> tuple[Tensor, Any]:
+        return self.model.step(token, state, self.hook, need_weights=False)[:2]
 
 
 class StepAttention:

@@ -7,7 +7,7 @@ Shapes: B batch, S source length, T target length, D width, V vocabulary, H head
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
@@ -91,6 +91,9 @@ class Advance(NamedTuple):
     weights: Tensor | None  # (B, H, T, S) of the last cross-attention, if requested
 
 
+SearchStep = Callable[[Tensor, Any], tuple[Tensor, Any]]  # token (B,), state -> logits (B, V), next state
+
+
 class AttentionSite(NamedTuple):
     """Which attention a hook is called for."""
 
@@ -169,6 +172,10 @@ class Seq2Seq(nn.Module, ABC):
         features, state, weights = self.advance(token[:, None], state, hook, need_weights=need_weights)
         weights = weights[:, :, 0] if need_weights and weights is not None else None
         return Step(self.output(features[:, 0]), state, weights)
+
+    def search_step(self) -> SearchStep:
+        """Return `step` without hook and weights, for one search in inference mode; a model may have a faster form."""
+        return lambda token, state: self.step(token, state, need_weights=False)[:2]
 
     def decode(self, memory: Memory, target: Tensor, hook: AttentionHook | None = None) -> Tensor:
         """Return features (B, T, D) for every prefix of `target` (B, T): teacher forcing, all steps at once."""

@@ -23,6 +23,7 @@ from softgaze.models.base import (
     Advance,
     AttentionHook,
     Memory,
+    SearchStep,
     Seq2Seq,
     Source,
     check_source,
@@ -36,6 +37,7 @@ from softgaze.models.base import (
 )
 from softgaze.models.embeddings import embeddings
 from softgaze.models.ssru import SSRU, RecurrentCache
+from softgaze.models.transformer_step import TransformerStep, can_step
 from softgaze.positions import POSITIONS, PositionEncoding
 
 # --- the parts of a layer ---------------------------------------------------------------------------------------
@@ -339,6 +341,10 @@ class Transformer(Seq2Seq):
         memories = tuple(layer.cross.project_kv(memory.values) for layer in layers)
         empty = tuple(layer.attention.empty_cache(memory.values) for layer in layers)
         return TransformerState(empty, memories, memory.mask)
+
+    def search_step(self) -> SearchStep:
+        can_be_fast = type(self).advance is Transformer.advance and can_step(self)
+        return TransformerStep(self) if can_be_fast else super().search_step()
 
     def advance(
         self, tokens: Tensor, state: TransformerState, hook: AttentionHook | None = None, *, need_weights: bool = False
