@@ -319,7 +319,7 @@ def test_without_a_stored_map_one_is_selected_for_all(directory, tmp_path):
     for each in record["reports"]:
         expected = translation[each["line"] - 1].attention.with_view(**vars(choice.view))
         assert each["covered"] == pytest.approx(expected.word_weights().sum(axis=0), abs=1e-3)
-    assert record["shows"] == replace(expected, selected_map=choice).description
+    assert record["shows"] == replace(expected, selected_map=choice).map_description
 
 
 def test_occlusion_is_computed_once(directory, tmp_path, monkeypatch):
