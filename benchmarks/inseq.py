@@ -139,7 +139,8 @@ def score(model: Path, content: dict[str, Any], peer: dict[str, Any], gold: Sequ
     ]
     random = np.random.default_rng(0)
     shapes = [[each.shape for each in found] for found in measures[-1][3:5]]
-    measures.append(Maps("", "random", float("nan"), *([random.random(each) for each in side] for side in shapes)))
+    of_random = [[random.random(each) for each in side] for side in shapes]
+    measures.append(Maps("", "random", float("nan"), of_random[0], of_random[1]))
     for name, result in peer.items():
         if name != "versions":
             every = result.get("every", 1)

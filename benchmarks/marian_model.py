@@ -107,7 +107,8 @@ def main() -> None:
     if given.command == "new":
         write_new(given.paths, given.output)
     else:
-        fill(*given.paths, given.output)
+        untrained, run = given.paths
+        fill(untrained, run, given.output)
 
 
 if __name__ == "__main__":
