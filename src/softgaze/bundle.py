@@ -174,7 +174,7 @@ class Description:
         names = (self.arch, self.size, self.source_language, self.target_language)
         if not all(isinstance(name, str) for name in names) or type(self.max_length) is not int or self.max_length < 2:
             raise TypeError("arch, size and languages must be strings, and max_length an integer of at least 2")
-        for name, value in self.options.items():  # the value is not shown: YAML can spell one larger than any memory
+        for name, value in self.options.items():  # the value is not shown: YAML can express one larger than any memory
             if not isinstance(value, str | int | float | None):
                 raise TypeError(f"the option {name!r} must be a string or a number")
 

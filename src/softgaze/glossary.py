@@ -61,7 +61,7 @@ class Term:
 
     @property
     def key(self) -> tuple[str, bool]:
-        """What two terms have in common that match the same text."""
+        """The key that is equal for terms that match the same text."""
         return self.source if self.is_case_sensitive else fold(self.source), self.is_case_sensitive
 
     def __str__(self) -> str:

@@ -1,7 +1,7 @@
 """Sliding-window self-attention (Longformer, Beltagy 2020): each item attends to its neighbours only.
 
-The sequence is cut into blocks as long as the window; a block of queries meets the keys of its own block and of the
-block on either side, so cost grows linearly with length. It equals `attend` with a window mask.
+The sequence is cut into blocks as long as the window; a block of queries attends to the keys of its own block and of
+the block on either side, so cost grows linearly with length. It equals `attend` with a window mask.
 """
 
 from typing import Any

@@ -243,7 +243,7 @@ def insertion_offset(
     length: int,
     taken: Sequence[Span],
 ) -> int:
-    """Return where a term without an aligned word goes: behind the word of its neighbour, else as far as its source."""
+    """Return where a term without an aligned word goes: behind its neighbour, else at its relative position."""
     before = [word for word, (_, end) in enumerate(sources) if end <= match.start]
     aligned = [target for source, target in links if before and source == before[-1]]
     offset = targets[max(aligned)][1] if aligned else 0

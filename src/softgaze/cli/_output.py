@@ -1,4 +1,4 @@
-"""What commands print and write: JSON, tables, progress, and files that appear complete or not at all."""
+"""Output of commands: JSON, tables, progress, and files that appear complete or not at all."""
 
 import json
 import os

@@ -51,7 +51,7 @@ class SpeedMeter:
         return (after - before) / (end - start) if end > start else 0.0
 
     def reset(self) -> None:
-        """Forget everything, after a pause that was not training."""
+        """Reset the measured speed after a pause that was not training."""
         self.marks = []
 
 

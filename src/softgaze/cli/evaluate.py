@@ -36,7 +36,7 @@ class TestSet(NamedTuple):
 
 
 class RunOptions(NamedTuple):
-    """How the models are run, and what is written."""
+    """Options of running the models and of the output files."""
 
     search: "SearchOptions"
     languages: opt.LanguagePair
@@ -311,7 +311,7 @@ def count_terms(
 def system_of_model(
     name: str, translator: "Translator", translations: "list[Translation]", test_set: TestSet, options: RunOptions
 ) -> "System":
-    """Return the n-gram counts of a model's translations, and its attention metrics if asked for."""
+    """Return the n-gram counts of a model's translations, and its attention metrics if requested."""
     from softgaze.evaluation.attention_metrics import measure_attention
     from softgaze.evaluation.report import System
     from softgaze.evaluation.significance import count_ngrams

@@ -33,7 +33,7 @@ RANKED_SENTENCES = 10  # of each ranking that are printed
 
 
 class Request(NamedTuple):
-    """The options that say how texts are translated and shown."""
+    """The options of translating and showing texts."""
 
     model: Path
     device: str

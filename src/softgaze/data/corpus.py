@@ -302,7 +302,7 @@ class _JsonParser:
 
 
 def _text_of(record: dict[str, Any], key: str) -> str:
-    """Return the text of a key; reject what JSON can express but a line of a text file cannot."""
+    """Return the text of a key; reject characters that JSON can express but a line of a text file cannot."""
     text = record[key]
     if not isinstance(text, str):
         raise RowError(f"{key!r} is not a string", "write it in quotes")

@@ -1,4 +1,4 @@
-"""The interface of an engine: token ids in, hypotheses out. Needs no torch and knows no text."""
+"""The interface of an engine: token ids in, hypotheses out. It handles no text and needs no torch."""
 
 import copy
 import sys

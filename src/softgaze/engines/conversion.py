@@ -172,7 +172,7 @@ def new_conversion(cache: Path | None, name: str) -> Iterator[Path]:
 
 
 def keep(temporary: Path, path: Path) -> None:
-    """Rename a finished conversion, unless another process was faster, and remove what it replaces."""
+    """Rename a finished conversion, unless another process was faster, and remove the ones it replaces."""
     for file in temporary.iterdir():
         sync_file(file)
     with suppress(OSError):  # a valid one is never removed: another process may be loading it
@@ -193,7 +193,7 @@ def is_valid(directory: Path) -> bool:
 
 
 def remove_stale(path: Path) -> None:
-    """Remove conversions to the same engine of earlier weights, and what killed conversions left."""
+    """Remove conversions to the same engine of earlier weights, and the remains of killed conversions."""
     engine = path.name.rpartition("-")[0]
     for other in path.parent.iterdir():
         is_stale = other.name.startswith(f"{engine}-") and other != path

@@ -1,4 +1,4 @@
-"""Whether an engine computes what torch computes: log-probabilities and greedy text, token by token."""
+"""Whether an engine gives the results of torch: log-probabilities and greedy text, token by token."""
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass

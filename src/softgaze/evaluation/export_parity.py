@@ -84,7 +84,7 @@ class ParityReport:
         )
 
     def loss(self) -> str:
-        """Describe what makes the export unacceptable."""
+        """Describe the reason to reject the export."""
         return str(self.quality or self.tokens())
 
     def to_dict(self) -> dict[str, Any]:

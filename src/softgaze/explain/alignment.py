@@ -1,6 +1,6 @@
 """Word alignments: links between the words of two sentences, symmetrization, and the alignment error rate.
 
-Words are counted from 0; a file may count from 1 and says so through its `base`.
+Words are counted from 0; the `base` of a file is the index of its first word.
 """
 
 import re

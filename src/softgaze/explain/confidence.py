@@ -1,4 +1,4 @@
-"""Confidence: the probability that an output word is right; and the other words that could stand in its position.
+"""Confidence: the probability that an output word is right; and its alternatives, other words for its position.
 
 A word is right if the reference translation has the same word where a minimal edit distance aligns the two texts, as in
 word-level quality estimation. A reference is one of many good translations, so a word that is counted as wrong may be

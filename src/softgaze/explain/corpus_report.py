@@ -184,7 +184,7 @@ def different_words(output: Sequence[str], reference: Sequence[str]) -> Indices:
 def repeated_words(
     output: Sequence[str], weights: Matrix, source: Sequence[str], reference: Sequence[str] | None = None
 ) -> Indices:
-    """Return the output words that repeat what the source says once.
+    """Return the output words that repeat a word or phrase that occurs once in the source.
 
     A word is repeated if it occurred before with its largest weight on the same source word, or if it belongs to a
     phrase that directly follows itself, unless the source has such a phrase. A word that the reference has as often is

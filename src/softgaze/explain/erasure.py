@@ -70,7 +70,7 @@ def compare_maps(
 def most_faithful(scores: Mapping[str, Mapping[str, Any]]) -> str | None:
     """Return the attribution that is more faithful than the selected map by over `MARGIN`; None if there is none.
 
-    `scores` are those of `compare_maps` as stored in a bundle. Occlusion is what the others are compared with.
+    `scores` are those of `compare_maps` as stored in a bundle. The others are compared with occlusion.
     """
     values = {name: each["comprehensiveness"] - each["sufficiency"] for name, each in scores.items()}
     others = {name: value for name, value in values.items() if name not in (SELECTED_MAP, RANDOM, OCCLUSION)}

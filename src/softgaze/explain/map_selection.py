@@ -251,8 +251,9 @@ def occlusion_agreement(weights: Matrix, occlusion: Matrix, *, whole_map: bool =
     """Return the occlusion effect of the words with the largest weights, and the largest possible effect; (C,) each.
 
     The effect of a source word on an output word is its share of all that the source word does: a verb that changes the
-    whole sentence says no more about one word than a numeral that changes only that word. With `whole_map` all weights
-    count, not only the largest: words are aligned by the largest weight, but an image is overlaid with the whole map.
+    whole sentence is weaker evidence of one word than a numeral that changes only that word. With `whole_map` all
+    weights count, not only the largest: words are aligned by the largest weight, but an image is overlaid with the
+    whole map.
     """
     effect = np.nan_to_num(occlusion).clip(min=0)  # (T, S)
     effect = effect / (effect.sum(axis=0) + MIN_EFFECT)

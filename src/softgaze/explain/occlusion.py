@@ -4,7 +4,7 @@ Punctuation attached to a word stays when the word is left out, and that of an o
 All variants of all sentences are batched together, so the cost is about one forward pass for each source word.
 
 Faithfulness is the rank correlation (Spearman) of attention with occlusion: near 1, the words with the largest weights
-mattered most; near 0, the map says nothing about the prediction.
+mattered most; near 0, the map does not explain the prediction.
 """
 
 from collections.abc import Iterator, Sequence

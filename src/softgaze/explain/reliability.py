@@ -6,7 +6,7 @@ agree, how far the link is from the diagonal, how likely the model finds the out
 words are split. The reliability of a sentence is the mean of its links.
 
 The function is fitted on held-out text with the links of a statistical aligner: on references and on the model's own
-translations, of sentences alone and concatenated, and of misspelled ones, so that it knows unfamiliar text, too.
+translations, of sentences alone and concatenated, and of misspelled ones, so that it covers unfamiliar text, too.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -28,7 +28,7 @@ from softgaze.search.options import SearchOptions
 from softgaze.special_tokens import EOS
 
 FEATURES = 12
-MIN_LOG_PROB = -15.0  # nats: smaller ones say no more
+MIN_LOG_PROB = -15.0  # nats: smaller ones are no further evidence
 TINY = 1e-9
 HELD_OUT_PAIRS, GENERATED = 160, 80  # held-out pairs to fit on; translated by the model itself
 CONCATENATED = ((2, 40), (4, 30))  # sentences joined, and how many such texts

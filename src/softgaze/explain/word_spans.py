@@ -144,7 +144,7 @@ class TokenizedText:
     def core_of(self) -> tuple[int, ...]:
         """`word_of` with ATTACHED for punctuation attached to a word; a word of punctuation alone keeps it.
 
-        The full stop of "home." attends to a full stop, which says nothing about the word.
+        The full stop of "home." attends to a full stop, which is no evidence about the word.
         """
         tokens = [*zip(self.tokens, self.word_of, strict=True)]
         with_letters = {word for token, word in tokens if not is_punctuation(token)} - {NO_WORD}

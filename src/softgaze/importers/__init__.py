@@ -61,7 +61,7 @@ class ImportCallback:
         """Receive how many more bytes were written."""
 
     def on_verify(self, compared: str) -> None:
-        """Receive what is compared with the original, before that starts: "logits" or "tensors"."""
+        """Receive the kind of comparison with the original before it starts: "logits" or "tensors"."""
 
 
 def import_model(

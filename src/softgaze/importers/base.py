@@ -1,4 +1,4 @@
-"""What every importer returns: an `ImportedModel`, whose tensors are read one at a time when they are written.
+"""The result of every importer: an `ImportedModel`, whose tensors are read one at a time when they are written.
 
 Rows of a foreign vocabulary are permuted, so that the first rows are PAD, UNK, BOS and EOS.
 """

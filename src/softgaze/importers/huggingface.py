@@ -120,7 +120,7 @@ class Directory:
 
 
 class Family:
-    """What all families share; subclasses have the differences."""
+    """Base class of all families; subclasses have the differences."""
 
     name = ""
     reference_class = ""
@@ -530,7 +530,7 @@ def m2m_or_nllb(directory: Directory) -> Family:
 
 
 def mbart_25_or_50(directory: Directory) -> Family:
-    """Tell the two apart by the tokenizer's name or, without it, by the number of languages."""
+    """Detect the version by the tokenizer's name or, without it, by the number of languages."""
     name = str(directory.optional_json("tokenizer_config.json").get("tokenizer_class", ""))
     rows = directory.integer("vocab_size") - 1 - len(spm_pieces(directory.sentencepiece(M2M_SPM)))
     is_50 = "50" in name if name.startswith("MBart") else rows > len(MBART_LANGUAGES.split()) + 4

@@ -338,7 +338,7 @@ class Vocabularies:
 
 
 def pair_of(files: Sequence[Path]) -> list[Path]:
-    """Return the source and target file: one table for both, or one each, told apart by their names."""
+    """Return the source and target file: one table for both, or one each, assigned by their names."""
     tables = [file for file in files if file.suffix != ".spm"] or list(files)
     if len(tables) == 1:
         return [tables[0], tables[0]]

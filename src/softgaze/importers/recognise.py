@@ -1,4 +1,4 @@
-"""Tell foreign formats apart by the names and first bytes of their files."""
+"""Detect foreign formats by the names and first bytes of their files."""
 
 import zipfile
 from pathlib import Path

@@ -1,4 +1,4 @@
-"""Resumable output: each shard of lines is written to a file, with a marker that says it is complete.
+"""Resumable output: each shard of lines is written to a file, and a complete shard has a marker.
 
 A shard is a window of lines of one input file, so its batches are those of one machine. Its marker has a
 fingerprint of the model, the options and the source lines. A run translates only shards without a matching marker.

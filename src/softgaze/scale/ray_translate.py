@@ -42,7 +42,7 @@ RAY_ENVIRONMENT = {
 
 
 class RayJob(NamedTuple):
-    """All that a remote process needs to know."""
+    """The description of a job that a remote process receives."""
 
     model: Path
     device: str

@@ -2,7 +2,7 @@
 
 A sentence is done when `beam_size` of its hypotheses have ended (as in CTranslate2, so that engines agree), or at its
 maximum length. Finished hypotheses are collected and ranked at the end, so that none is dropped for a worse unfinished
-one. Finished sentences leave the batch. This module needs no torch and knows no models.
+one. Finished sentences leave the batch. This module needs neither torch nor a model.
 """
 
 from collections.abc import Callable, Sequence

@@ -70,7 +70,7 @@ def info_v3(glossary: StoredGlossary) -> dict[str, Any]:
 
 
 def only_dictionary(glossary: StoredGlossary) -> Dictionary:
-    """Return the dictionary of a glossary of one language pair; v2 knows no others."""
+    """Return the dictionary of a glossary of one language pair; v2 has no others."""
     if len(glossary.dictionaries) != 1:
         raise HTTPError(404, "Glossary not found: it has several language pairs, use /v3/glossaries")
     return glossary.dictionaries[0]

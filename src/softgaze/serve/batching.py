@@ -2,7 +2,7 @@
 
 The first item of a batch waits a few milliseconds for others. A batch consists of the oldest item and the items of the
 same job nearest to it in length, so no item starves and little is padded. Items past their deadline and cancelled
-items are dropped. This module knows nothing of models or HTTP.
+items are dropped. This module depends neither on models nor on HTTP.
 """
 
 import threading

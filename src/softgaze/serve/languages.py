@@ -80,7 +80,7 @@ class CombinedDetector:
 
     @classmethod
     def of(cls, bundles: Sequence[Bundle]) -> "CombinedDetector":
-        """Combine the detectors of bundles; the first one that knows a language counts.
+        """Combine the detectors of bundles; a language is detected by the first one that has it.
 
         A bundle without a detector gets one from the subwords of its tokenizers.
         """

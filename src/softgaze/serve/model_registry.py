@@ -73,7 +73,7 @@ class ServedModel:
 
     @property
     def kind(self) -> str:
-        """What the model reads: text or image."""
+        """The kind of source: text or image."""
         return str(getattr(self.bundle.tokenizers.source, "kind", TEXT))
 
     @property

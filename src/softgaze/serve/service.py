@@ -1,4 +1,4 @@
-"""State that all routes share: models, queue, API keys, metrics and translated files. It knows no API."""
+"""State that all routes share: models, queue, API keys, metrics and translated files. It does not depend on an API."""
 
 import asyncio
 import hmac

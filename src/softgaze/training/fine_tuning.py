@@ -94,9 +94,9 @@ def choose_for_fine_tuning(config: Config, corpus: AnyCorpus, mix: Corpus | None
             yield Choice("training.decay", 1.0, "the learning rate falls to zero over the whole budget")
     # The loss of a Firefox model is 1.1 per token; label smoothing of 0.1 makes it 3.6, dropout of 0.1 makes it 9.5.
     if "dropout" not in config.model.options:
-        yield Choice("model.options.dropout", 0.0, "the model states none, and it would lose what it knows")
+        yield Choice("model.options.dropout", 0.0, "the model states none, and dropout would undo its training")
     if training.label_smoothing is None:
-        yield Choice("training.label_smoothing", 0.0, "a confident model would lose what it knows")
+        yield Choice("training.label_smoothing", 0.0, "smoothing would undo the training of a confident model")
     if budget.patience is None:
         yield Choice("budget.patience", PATIENCE, "validations without improvement")
     if config.validation.every is None and corpus.processor is None:

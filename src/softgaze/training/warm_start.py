@@ -23,13 +23,13 @@ from softgaze.models.transformer import FeedForward, Transformer, TransformerDec
 from softgaze.special_tokens import EOS
 
 MAX_PAIRS = 200_000  # evenly spaced: more change little
-MAX_CONTEXTS = 2_000  # the commonest tokens, whose company describes all others
+MAX_CONTEXTS = 2_000  # the commonest tokens: co-occurrence with them describes all tokens
 MAX_CODES = 2**22  # co-occurrences counted at once
 ITERATIONS = 3  # of the subspace iteration
 SIGNAL = 0.9  # share of the statistics in an embedding; the rest is noise, which keeps similar tokens apart
 UNIGRAM_SCALE = 0.1  # of log-probabilities in the unigram dimension, the last one of the embedding
 RNN_UNIGRAM_SCALE = 0.4  # the readout is within ±1, so that more would need larger embeddings
-BRANCH_SCALE = 0.1  # of residual branches that have nothing to say yet
+BRANCH_SCALE = 0.1  # of residual branches, which are still untrained
 
 
 @torch.no_grad()
@@ -103,7 +103,7 @@ def log_unigram(counts: Array) -> Tensor:
 
 
 def token_vectors(occurrences: Occurrences, size: int, width: int, generator: torch.Generator) -> Tensor:
-    """Return unit vectors (size, width) whose cosines show how much company tokens share; zero for unseen tokens.
+    """Return unit vectors (size, width) whose cosines show how often tokens share pairs; zero for unseen tokens.
 
     Latent semantic analysis (Deerwester 1990) of positive pointwise mutual information within sentence pairs.
     """

@@ -1,4 +1,4 @@
-"""Quality of a parallel corpus: what is unusual, on which lines, and a fixed copy (`softgaze check`).
+"""Quality of a parallel corpus: unusual pairs, their lines, and a fixed copy (`softgaze check`).
 
 No model, dictionary or list of languages is needed: all pairs are compared with the corpus itself. The files are read
 twice, as a stream. Memory holds about 28 bytes per pair (two hashes to find repetitions, twelve bytes of evidence for

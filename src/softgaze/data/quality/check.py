@@ -82,7 +82,7 @@ class PartAlignment(NamedTuple):
 
 
 class Details(NamedTuple):
-    """What `fix_corpus` needs of a check."""
+    """The results of a check that `fix_corpus` uses."""
 
     baseline: Baseline
     parts: list[PartAlignment]

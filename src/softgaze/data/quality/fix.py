@@ -107,7 +107,7 @@ def plan_offsets(alignment: PartAlignment, start: int, count: int) -> Array:
         margin = EDGE + (abs(shift.offset) if shift.confident else 0)
         edges += [(edge, margin) for edge in (shift.start, stop) if 0 < edge < shorter]
     if alignment.counts[0] != alignment.counts[1] and not any(shift.stop == shorter for shift in alignment.shifts):
-        edges.append((shorter, SEARCH_ROWS))  # too close to the end to tell which line is the additional one
+        edges.append((shorter, SEARCH_ROWS))  # too close to the end to decide which line is the additional one
     for edge, margin in edges:
         plan[max(0, edge - margin - start) : max(0, edge + margin - start)] = DROP
     return plan

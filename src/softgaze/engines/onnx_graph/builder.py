@@ -111,7 +111,7 @@ class GraphBuilder:
         return self.unsqueeze(self.cast(mask), 1)
 
     def additive_mask(self, mask: str) -> str:
-        """Return what to add to scores, so that positions with mask 0 get no weight."""
+        """Return the bias of scores that gives positions with mask 0 no weight."""
         return str(self.op("Mul", self.op("Sub", self.constant(1.0), mask), self.constant(MASKED_SCORE)))
 
     def build(self, name: str) -> Any:

@@ -81,7 +81,7 @@ def reorder_gates(cell: nn.RNNBase, names: Sequence[str], order: Sequence[int]) 
 
 
 def start(graph: GraphBuilder, model: RecurrentSeq2Seq, memory: str, final: str, lengths: str) -> None:
-    """Output what a decoder starts with, from a memory (N, S, D) and the final encoder state (N, D)."""
+    """Output the first state of a decoder, from a memory (N, S, D) and the final encoder state (N, D)."""
     first = graph.op("Tanh", graph.linear(model.bridge, final))
     hidden = graph.reshape(first, -1, num_cell_states(model), model.width)
     if feeds_input(model):

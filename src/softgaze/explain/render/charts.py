@@ -276,7 +276,7 @@ def spread_labels(heights: Sequence[float], top: float, bottom: float) -> list[f
 
 
 def marker(style: int, x: float, y: float, tooltip: str = "") -> str:
-    """Draw the shape of a style: colour alone must not tell series apart."""
+    """Draw the shape of a style: colour alone must not distinguish series."""
     outline = [(x + MARKER * dx, y + MARKER * dy) for dx, dy in MARKERS[style % len(MARKERS)]]
     name = element("title", escape_text(tooltip)) if tooltip else ""
     css_class = f"marker {_css_class(style)}"

@@ -132,20 +132,20 @@ def attention_page(
         "gold": {"links": sorted(gold.links), "possible": sorted(gold.possible)} if gold else None,
         "occlusion": packed,
         "opensWith": opens_with,
-        "counterfactuals": [_counterfactual_record(answer) for answer in counterfactuals],
+        "counterfactuals": [_counterfactual_record(each) for each in counterfactuals],
     }
     texts = " → ".join(" ".join(text.words) for text in (recording.source, recording.target))
     window_title = title or (texts if len(texts) <= MAX_TITLE else f"{texts[: MAX_TITLE - 1]}…")
     return _page("attention", window_title, title or ATTENTION_TITLE, data, [attention])
 
 
-def _counterfactual_record(answer: Counterfactual) -> dict[str, Any]:
-    """Pack one answer with only the shown map of its attention: there may be an answer for each word."""
-    record = {name: getattr(answer, name) for name in ("kind", "question", "source_word", "text", "diff")}
+def _counterfactual_record(counterfactual: Counterfactual) -> dict[str, Any]:
+    """Pack a counterfactual with only the shown map of its attention: there may be one for each word."""
+    record = {name: getattr(counterfactual, name) for name in ("kind", "question", "source_word", "text", "diff")}
     for name in ("score", "before"):
-        score = getattr(answer, name)
+        score = getattr(counterfactual, name)
         record[name] = score if math.isfinite(score) else None  # JSON has neither NaN nor infinity
-    shown = answer.attention.words() if answer.attention else None
+    shown = counterfactual.attention.words() if counterfactual.attention else None
     if shown is None:
         return {**record, "attention": None}
     recording = Attention.of(shown.source, shown.target, shown.weights).recording
