@@ -140,13 +140,13 @@ def explain(
 
 def read_texts(text: str | None) -> list[str]:
     """Return the argument, or the non-empty lines of stdin."""
-    from softgaze.data.corpus import stream_lines
-
     if text is not None and text != "-":
         texts = [" ".join(opt.check_text(text).split())]
     elif text is None and sys.stdin.isatty():
         raise UsageError('no text: give TEXT, such as "A dog runs.", or --corpus SRC')
     else:
+        from softgaze.data.corpus import stream_lines
+
         texts = list(filter(str.strip, stream_lines(sys.stdin.buffer, Path("stdin"))))
     if not any(map(str.strip, texts)):
         raise UsageError("the text is empty, so there is nothing to explain")

@@ -14,7 +14,7 @@ from dataclasses import asdict, replace
 from importlib.resources import files
 from pathlib import Path
 from string import Template
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -22,13 +22,13 @@ from softgaze.bundle import ATTENTION, Bundle
 from softgaze.errors import DataError
 from softgaze.explain.alignment import Alignment
 from softgaze.explain.attention_map import MIN_RELIABILITY, Attention
-from softgaze.explain.corpus_report import MIN_FAITHFULNESS, RANKINGS, CorpusReport
 from softgaze.explain.recording import KINDS, MEASURES, ROWS, UNITS, Matrix, PartAttention, SelectedMap
-from softgaze.explain.render.heatmap_svg import draw_heatmap
-from softgaze.explain.render.image_overlay import caption, draw_image_overlay
 from softgaze.explain.render.text_layout import clean
 from softgaze.explain.serialization import ELEMENT, Snapshot, read_history, recording_to_dict, script_element, to_json
 from softgaze.explain.what_if import Counterfactual
+
+if TYPE_CHECKING:
+    from softgaze.explain.corpus_report import CorpusReport
 
 DATA_ELEMENT = "softgaze-page"  # the id of the page data, next to the recordings
 ATTENTION_TITLE = "Attention of each word"
@@ -157,6 +157,8 @@ def _counterfactual_record(counterfactual: Counterfactual) -> dict[str, Any]:
 
 def image_page(attentions: Sequence[Attention], names: Sequence[str] = (), *, title: str | None = None) -> str:
     """Return the page of images and their captions; `Attention.load` reads the first of them."""
+    from softgaze.explain.render.image_overlay import caption
+
     if not attentions or any(attention.grid is None for attention in attentions):
         raise ValueError("expected one or more maps, each over an image grid")
     data = {
@@ -181,8 +183,10 @@ def without_self_attention(attention: Attention) -> Attention:
 # --- a corpus ---------------------------------------------------------------------------------------------------
 
 
-def corpus_page(report: CorpusReport, facts: Mapping[str, Any]) -> str:
+def corpus_page(report: "CorpusReport", facts: Mapping[str, Any]) -> str:
     """Return the page of a corpus report; `facts` are model, corpus, beam_size, and the description of the maps."""
+    from softgaze.explain.corpus_report import MIN_FAITHFULNESS, RANKINGS
+
     required = ("line", "source", "output", "coverage", "faithfulness", "sink", "weights")
     optional = (
         "reference",
@@ -256,6 +260,9 @@ srcdoc="{page}"></iframe>
 
 def notebook_mimebundle(attention: Attention, *lines: str) -> dict[str, str]:
     """Return the map as text, SVG and a sandboxed page, below `lines` of text; a notebook shows the best it can."""
+    from softgaze.explain.render.heatmap_svg import draw_heatmap
+    from softgaze.explain.render.image_overlay import draw_image_overlay
+
     draw = draw_heatmap if attention.grid is None else draw_image_overlay
     image = base64.b64encode(draw(attention, with_data=False).encode()).decode()
     page = NOTEBOOK.format(height=FRAME_HEIGHT, page=html.escape(attention.to_html()), image=image)
