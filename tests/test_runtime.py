@@ -178,7 +178,7 @@ def test_a_capacity_the_user_chose_stays(monkeypatch):
     monkeypatch.setenv("LRU_CACHE_CAPACITY", "7")
     monkeypatch.delenv("ONEDNN_PRIMITIVE_CACHE_CAPACITY", raising=False)
     runtime.tune_cpu()
-    assert runtime.is_tuned()
+    assert runtime._tuned
     assert os.environ["LRU_CACHE_CAPACITY"] == "7"
     assert int(os.environ["ONEDNN_PRIMITIVE_CACHE_CAPACITY"]) > 1024
 

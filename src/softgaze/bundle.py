@@ -180,14 +180,14 @@ class Description:
 
     def build(self, tokenizers: Tokenizers) -> "Seq2Seq":
         """Return the model with new weights."""
-        from softgaze.models import build_model, current_options
+        from softgaze.models import RENAMED_OPTIONS, build_model
 
         return build_model(
             self.arch,
             self.size,
             source_vocabulary=len(tokenizers.source),
             target_vocabulary=len(tokenizers.target),
-            **current_options(self.options),
+            **{RENAMED_OPTIONS.get(name, name): value for name, value in self.options.items()},
         )
 
     def build_empty(self, tokenizers: Tokenizers) -> "Seq2Seq":
@@ -351,11 +351,6 @@ def read_search_defaults(path: Path) -> dict[str, Any]:
         return search_defaults(read_manifest(path)["facts"])
     except DataError:  # reported when the model is opened
         return {}
-
-
-def is_exported(path: Path) -> bool:
-    """Whether a directory holds a model that was exported to another engine."""
-    return (path / MANIFEST).is_file() and "engine" in read_manifest(path, MANIFEST)
 
 
 def read_manifest(path: Path, name: str = MANIFEST) -> dict[str, Any]:

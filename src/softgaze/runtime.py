@@ -145,7 +145,7 @@ def parallel_map(
     """
     import torch
 
-    may_set_threads = device.type == "cpu" and is_tuned()
+    may_set_threads = device.type == "cpu" and _tuned
     workers = min(torch.get_num_threads(), len(jobs)) if may_set_threads else 1
     if workers == len(jobs) == 1 and is_small and may_set_threads:
         with using_threads(1):
@@ -222,11 +222,6 @@ def tune_cpu() -> None:
             (M_ARENA_MAX, 1),
         ):
             mallopt(option, value)
-
-
-def is_tuned() -> bool:
-    """Whether `tune_cpu` was called in this process."""
-    return _tuned
 
 
 # --- memory -----------------------------------------------------------------------------------------------------

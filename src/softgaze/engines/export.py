@@ -6,7 +6,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from softgaze.bundle import WEIGHTS, Bundle, is_exported, seal
+from softgaze.bundle import MANIFEST, WEIGHTS, Bundle, read_manifest, seal
 from softgaze.errors import UsageError, pick
 from softgaze.explain.recording import SelectedMap, View
 from softgaze.runtime import has_vnni, need
@@ -80,7 +80,7 @@ def check_output(path: Path, source: Path, force: bool) -> None:
         raise UsageError(f"{path}: is a file; --out names a directory")
     if not path.exists() or not any(path.iterdir()):
         return
-    if not is_exported(path):
+    if not (path / MANIFEST).is_file() or "engine" not in read_manifest(path):
         raise UsageError(f"{path}: is neither empty nor an exported model, so it is not replaced; name another")
     if not force:
         raise UsageError(f"{path}: exists; add --force to replace it, or name another directory")

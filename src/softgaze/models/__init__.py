@@ -20,7 +20,6 @@ __all__ = [
     "Step",
     "build_model",
     "check_options",
-    "current_options",
     "model_options",
 ]
 
@@ -113,8 +112,3 @@ def check_option(arch: str, option: inspect.Parameter, value: Any) -> None:
         raise UsageError(f"option {option.name} of {arch} must be at least 0 and below 1, got {value}")
     if kind is not float and isinstance(value, int) and not isinstance(value, bool) and value < 1:
         raise UsageError(f"option {option.name} of {arch} must be at least 1, got {value}")
-
-
-def current_options(options: dict[str, Any]) -> dict[str, Any]:
-    """Rename the options of an older file."""
-    return {RENAMED_OPTIONS.get(name, name): value for name, value in options.items()}
