@@ -1,7 +1,8 @@
 """Losses and gradients of a batch. On a CPU with two or more threads its two halves are computed in parallel.
 
 Two threads that share every operation wait for each other at every operation; two that take half of the rows each wait
-once per update. The result depends on the halves alone, not on whether they were computed at the same time.
+once per update. The result depends on the halves alone, not on whether they were computed at the same time; a run with
+one thread, which computes whole batches, gets other weights than a run with several.
 """
 
 import math
