@@ -65,7 +65,8 @@ class SearchOptions:
     @classmethod
     def of(cls, options: "SearchOptions | None", fields: dict[str, Any]) -> "SearchOptions":
         """Return `options`, or the defaults, with some fields replaced."""
-        return replace(options or cls(), **fields)
+        options = options or cls()
+        return replace(options, **fields) if fields else options
 
     def to_dict(self) -> dict[str, Any]:
         """Return the options as JSON types, with the digest of the glossary."""
