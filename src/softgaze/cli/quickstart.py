@@ -67,8 +67,7 @@ def quickstart(
 
     Writes a built-in English-Korean corpus, trains a Transformer on it,
     scores it and prints attention maps. With --images: images of coloured
-    shapes and a captioner. Takes 2 to 4 minutes on two cores. Run again, it
-    shows the trained model.
+    shapes and a captioner. Run again, it shows the trained model.
     """
     if images:
         quickstart_images(out or Path("runs/quickstart-images"), steps or IMAGE_STEPS, pairs or IMAGE_COUNT, seed)
