@@ -54,9 +54,11 @@ def quickstart(
         option("Directory of data and model.", "--out", "-o", metavar="DIR", default="runs/quickstart[-images]"),
     ] = None,
     images: Annotated[bool, flag("Caption images instead of translating text.", "--images")] = False,
-    steps: Annotated[int | None, option("Number of updates.", default=f"{TEXT_STEPS}; images: {IMAGE_STEPS}")] = None,
+    steps: Annotated[
+        int | None, option("Number of updates.", default=f"{TEXT_STEPS}; images: {IMAGE_STEPS}", min=1)
+    ] = None,
     pairs: Annotated[
-        int | None, option("Training pairs or images.", default=f"{TEXT_PAIRS}; images: {IMAGE_COUNT}")
+        int | None, option("Training pairs or images.", default=f"{TEXT_PAIRS}; images: {IMAGE_COUNT}", min=1)
     ] = None,
     seed: Annotated[int, option("Random seed of the training.")] = 1,
 ) -> None:
