@@ -23,7 +23,7 @@ KOREAN = "docs/guide/ko"
 project, author, copyright = "softgaze", "The softgaze developers", "The softgaze developers"
 version = release = softgaze.__version__
 extensions = ["myst_parser"]
-root_doc = "README"
+root_doc = "docs/index"
 include_patterns = ["*.md", "docs/**", "recipes/*/README.md", "benchmarks/*.md"]
 exclude_patterns = ["docs/pictures", "docs/log.md"]  # the log is a laboratory notebook, kept in the repository
 
@@ -65,8 +65,8 @@ PARTS = {
         "recipes/*/README",
     ],
     "Reference": ["docs/reference/cli", "docs/reference/settings", "docs/reference/*"],
-    "Explanation": ["docs/design", "docs/*", "docs/decisions/*", "benchmarks/*"],
-    "Project": ["CHANGELOG", "CONTRIBUTING", "SECURITY"],
+    "Explanation": ["docs/design", "docs/[!i]*", "docs/decisions/*", "benchmarks/*"],
+    "Project": ["README", "CHANGELOG", "CONTRIBUTING", "SECURITY"],
 }
 
 

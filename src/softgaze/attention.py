@@ -62,9 +62,29 @@ def attend(
 ) -> Attended:
     """Return the sum of `values` (…, K, D), weighted by how well their `keys` match each `query` (…, Q, D).
 
-    `score` is the scaled dot product by default. `prior` multiplies the weights after the softmax (the Gaussian of
-    Luong's local-p). `hook` receives the weights and returns the weights to use. `kernel` forces one implementation;
-    by default the faster one for device and shape runs.
+    Parameters
+    ----------
+    query, keys, values
+        (…, Q, D), (…, K, D), (…, K, D).
+    mask
+        Boolean, True = may attend. A query without any key gets zeros.
+    score
+        Scores of (query, keys); by default the scaled dot product.
+    prior
+        Multiplies the weights after the softmax (the Gaussian of Luong's local-p).
+    dropout
+        Probability of dropping a weight.
+    need_weights
+        Whether to return the weights.
+    hook
+        Receives the weights and the values, and returns the weights to use.
+    kernel
+        `fused` or `plain`; by default the faster one for device and shape.
+
+    Returns
+    -------
+    context : Tensor (…, Q, D)
+    weights : Tensor (…, Q, K) or None
     """
     check_inputs(query, keys, values, mask, prior, dropout)
     if score in FUSED_SCALES:

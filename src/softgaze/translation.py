@@ -154,7 +154,24 @@ class Translation:
         sharpen: float = 1.0,
         where: "Sequence[HeadName] | None" = None,
     ) -> "Translation":
-        """Translate again with changed attention; see `Explanation.what_if`."""
+        """Translate again with changed attention, by the same search; needs torch. `diff` compares the two.
+
+        Word indices start at 0. Changes add to earlier changes of the translation; the later one wins. A head is
+        (layer, head) or (kind, layer, head); None selects all.
+
+        Parameters
+        ----------
+        mask
+            Source words that get no attention, as text or, where a word is repeated, by index.
+        attend
+            {index of an output word: the source word that gets all weight while it is generated}.
+        ablate
+            Heads whose output is zero.
+        sharpen
+            Power of the weights: 2 is sharper, 0.5 is flatter.
+        where
+            Heads that `mask`, `attend` and `sharpen` apply to; by default all cross-attention.
+        """
         changed: Translation = self.explanation.what_if(
             mask=mask, attend=attend, ablate=ablate, sharpen=sharpen, where=where
         )

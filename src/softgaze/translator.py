@@ -57,14 +57,28 @@ def load(
 ) -> "Translator":
     """Open a model directory. Every file is verified, and nothing in it is executed.
 
-    A multilingual model translates between `source_lang` and `target_lang`; see `Translator.with_languages`.
-
     The fastest engine with the same output translates: CTranslate2 for Transformers, ONNX Runtime for RNNs. The first
     call converts the model and keeps the conversion in the model directory. torch is loaded for attention, what-if and
-    sampling when they are first used. `engine="torch"`, "ctranslate2" or "onnx" selects one.
+    sampling when they are first used. An exported model runs without torch.
 
-    An exported model runs without torch. If its torch weights are included, they provide the attention of all layers
-    and heads; with `explain_with_torch=False` the exported engine provides its own map instead.
+    Parameters
+    ----------
+    path
+        Model directory that `train`, `export` or `import` wrote.
+    device
+        `auto`, `cpu`, `cuda`, `cuda:1` or `mps`.
+    engine
+        `auto`, `torch`, `ctranslate2` or `onnx`.
+    source_lang, target_lang
+        Languages of a multilingual model; see `Translator.with_languages`.
+    explain_with_torch
+        Whether torch weights, if included, provide the attention of all layers and heads of an exported model; if
+        not, its engine provides one map.
+
+    Raises
+    ------
+    SoftgazeError
+        If a file is missing, damaged or of a newer format, or if a package is not installed.
     """
     bundle = Bundle.open(Path(path))  # before anything slow is imported
     if source_lang is not None or target_lang is not None:
@@ -141,10 +155,23 @@ class Translator:
     def translate(
         self, text: str | list[str], options: SearchOptions | None = None, **fields: Any
     ) -> Translation | list[Translation]:
-        """Translate a text, or a list of texts in order; fields of `SearchOptions` may be given as keywords.
+        """Translate a text, or a list of texts in order.
 
         Empty text stays empty. White space of any kind counts as one space. A text with more subwords than the model
         was trained for is split at its sentences; its score is that of all parts together.
+
+        Parameters
+        ----------
+        text
+            One text, or a list of texts.
+        options
+            The options of the search; by default those of the model.
+        **fields
+            Fields of `SearchOptions` that differ, such as `beam_size=1`.
+
+        Returns
+        -------
+        Translation or list of Translation
         """
         if isinstance(text, str):
             return next(self.translate_lines([text], options, **fields))

@@ -66,6 +66,7 @@ def test_the_help_of_a_command_fits_80_columns_and_has_an_example(monkeypatch, c
     assert f" Usage: softgaze {name} [OPTIONS]" in out
     assert any(line.startswith(f" softgaze {name}") for line in lines)
     assert all(len(line) <= 80 for line in lines)
+    assert not re.search(r"<(bool|path|str|list)", out)  # Python's types
     assert not re.search(r"[^,/]…", out)  # nothing is cut, and N,N,… and s3://… are meant
     for option in [each for each in cli.command(name).params if hasattr(each, "type_descriptor")]:
         is_choice = option.param_type_name == "option" and get_origin(option.type_descriptor.annotation) is Literal

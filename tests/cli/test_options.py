@@ -9,12 +9,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 from typer.testing import CliRunner
 
+from softgaze import cli, translator
+from softgaze.alignment import statistical
 from softgaze.cli import _options as opt
 from softgaze.cli._options import PairCommand, file_pairs, search_options, system_names
 from softgaze.config import DEFAULTS
 from softgaze.documents.formats import FORMATS
 from softgaze.engines.export import TARGETS
 from softgaze.errors import UsageError
+from softgaze.evaluation.complexity import study
 from softgaze.explain.alignment import METHODS
 from softgaze.explain.attribution import METHODS as ATTRIBUTIONS
 from softgaze.explain.recording import KINDS, MEASURES, ROWS
@@ -109,3 +112,21 @@ def test_every_system_has_its_own_name():
     assert result[:2] == ["runs/a/best", "runs/b/best"]
     assert result[-1] == Path.cwd().name
     assert len(set(result)) == len(result)
+
+
+# --- defaults that the help describes
+
+
+@pytest.mark.parametrize(
+    ("command", "name", "value"),
+    [
+        ("align", "threshold", f"{statistical.THRESHOLD:g}"),
+        ("translate", "window", str(translator.WINDOW)),
+        ("translate", "beam_size", str(opt.DEFAULT_BEAM_SIZE)),
+        ("why", "lengths", ",".join(map(str, study.LENGTHS))),
+        ("why", "widths", ",".join(map(str, study.WIDTHS))),
+    ],
+)
+def test_a_described_default_is_that_of_the_program(command, name, value):
+    [parameter] = [each for each in cli.command(command).params if each.name == name]
+    assert parameter.show_default.split(";")[0] == value

@@ -5,8 +5,10 @@ import subprocess
 import sys
 from importlib import import_module
 
+import pytest
+
 from albums import SMALL
-from commands import run
+from commands import check_error, run
 from softgaze.bundle import Bundle
 
 ENVIRONMENT = {**os.environ, "OMP_NUM_THREADS": "1", "COLUMNS": "100"}
@@ -63,3 +65,8 @@ def test_a_second_call_on_images_does_not_train(tmp_path, monkeypatch):
     assert Bundle.open(tmp_path / "quick" / "model").facts["dev"]["loss"] > 0
     assert "updates" in first.stderr
     assert "updates" not in again.stderr
+
+
+@pytest.mark.parametrize("option", ["--pairs", "--steps"])
+def test_none_is_no_number_of_pairs_or_updates(tmp_path, option):
+    check_error(run(tmp_path, "quickstart", option, 0), 2, option)

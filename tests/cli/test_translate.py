@@ -3,6 +3,8 @@ import io
 import json
 import os
 import random
+import re
+import signal
 import subprocess
 import sys
 import time
@@ -280,6 +282,21 @@ def test_killed_at_any_instant_and_run_again_is_undisturbed(tmp_path):
     assert went_on == 3
     assert (tmp_path / "killed").read_bytes() == (tmp_path / "straight").read_bytes()
     assert sorted(os.listdir(tmp_path)) == ["in.en", "killed", "straight"]
+
+
+def test_ctrl_c_names_the_file_that_is_kept(tmp_path):
+    (tmp_path / "in.en").write_text("the dog sees a cat.\n" * 5000)
+    command = [sys.executable, "-m", "softgaze", "translate", str(tiny_bundle()), "--beam-size", "1", "--window", "8"]
+    files = ("--input", str(tmp_path / "in.en"), "--output", str(tmp_path / "out"))
+    process = subprocess.Popen([*command, *files], env=ALONE, stderr=subprocess.PIPE, text=True)
+    while process.poll() is None and not (tmp_path / "out.part").exists():
+        time.sleep(0.05)
+    time.sleep(0.5)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 130
+    assert re.search(r"^softgaze: stopped; .*out\.part", said, re.MULTILINE), said
+    assert (tmp_path / "out.part").exists()
 
 
 def test_output_where_nothing_can_be_written_is_one_line(copies, tmp_path):

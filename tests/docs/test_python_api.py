@@ -50,3 +50,23 @@ def test_every_listed_member_exists(name):
     members = {*dir(kind), *getattr(kind, "__dataclass_fields__", ())}
     assert len(first_cells(name)) >= 4
     assert {*first_cells(name)} <= members
+
+
+@pytest.mark.parametrize(
+    "function",
+    [
+        softgaze.load,
+        softgaze.train,
+        softgaze.build_model,
+        softgaze.attend,
+        softgaze.Translator.translate,
+        softgaze.Translation.what_if,
+    ],
+    ids=lambda function: function.__qualname__,
+)
+def test_the_docstring_describes_every_parameter(function):
+    """In the form of numpydoc."""
+    section = inspect.getdoc(function).partition("Parameters\n----------\n")[2].partition("\n\n")[0]
+    named = re.findall(r"^\**(\w[\w, ]*)$", section, re.MULTILINE)
+    parameters = [name for name in inspect.signature(function).parameters if name != "self"]
+    assert [name for row in named for name in row.split(", ")] == parameters

@@ -77,8 +77,9 @@ def test_the_reference_has_the_public_names_alone(site):
 
 def test_the_index_opens_the_start_page(site, open_file):
     page = open_file(site / "index.html")
-    page.wait_for_url("**/README.html")
-    assert page.locator("h1").first.inner_text().startswith("softgaze")
+    page.wait_for_url("**/docs/index.html")
+    doors = page.locator("h2").all_inner_texts()
+    assert [door.rstrip("#") for door in doors] == ["Learn", "Do", "Look up", "Understand"]
 
 
 def test_a_solution_is_folded_until_it_is_clicked(site, open_file):

@@ -14,6 +14,7 @@ import typer
 from typer.core import TyperGroup
 
 from softgaze import __version__
+from softgaze.cli import _options as opt
 from softgaze.errors import ResourceError, SoftgazeError, UsageError, did_you_mean
 from softgaze.runtime import tune_cpu
 
@@ -28,7 +29,7 @@ COMMANDS = {name: panel for panel, names in PANELS.items() for name in names}
 INTERRUPTED = 130
 
 
-class CommandGroup(TyperGroup):
+class CommandGroup(opt.PlainHelp, TyperGroup):
     """A group that imports the command it runs, and suggests the nearest command for an unknown one."""
 
     def list_commands(self, ctx: Any) -> list[str]:
@@ -47,7 +48,7 @@ def command(name: str) -> Any:
     function = f"{name}_" if iskeyword(name) else name
     module = import_module(f"softgaze.cli.{function}")
     single = typer.Typer(add_completion=False, rich_markup_mode="rich")
-    register = single.command(name, cls=getattr(module, "COMMAND", None), rich_help_panel=COMMANDS[name])
+    register = single.command(name, cls=getattr(module, "COMMAND", opt.Command), rich_help_panel=COMMANDS[name])
     register(getattr(module, function))
     return typer.main.get_command(single)
 

@@ -261,7 +261,24 @@ def blocks(items: Iterable[Item], size: int) -> Iterator[list[Item]]:
 # --- pairs of files
 
 
-class PairCommand(TyperCommand):
+class PlainHelp:
+    """Leave the Python types of arguments and of --help out of the help: metavar and text describe them."""
+
+    def get_params(self, ctx: Any) -> list[Any]:
+        parameters: list[Any] = super().get_params(ctx)  # type: ignore[misc]
+        for parameter in parameters:
+            if parameter.param_type_name == "argument":
+                parameter.display_type_rich = lambda ctx: None
+            elif parameter.is_flag:
+                parameter.metavar = ""
+        return parameters
+
+
+class Command(PlainHelp, TyperCommand):
+    """A command with a plain help."""
+
+
+class PairCommand(Command):
     """A command whose `--train`, `--dev` and `--mix` take two files each and repeat, which Typer does not support."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:

@@ -66,7 +66,7 @@ def align(
             "Link words with a score above X: higher for precision, lower for recall (0 < X < 1). With attention "
             "alone, link every word with attention ≥ X, not only the highest.",
             metavar="X",
-            default="0.2; attention alone: the highest",
+            default="0.1; attention alone: the highest",
         ),
     ] = None,
     gold: opt.GoldFile = None,

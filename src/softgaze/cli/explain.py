@@ -55,7 +55,7 @@ def explain(
         str | None, option("Explain this translation instead of the model's own.", metavar="TEXT")
     ] = None,
     gold: Annotated[
-        str | None, option('Gold alignment, such as "0-0 1p2"; with --corpus a file.', metavar="LINKS")
+        str | None, option('Gold alignment, such as "0-0 1p2"; with --corpus a file.', metavar="LINKS", panel=opt.GOLD)
     ] = None,
     gold_base: opt.GoldBase = None,
     no_what_if: Annotated[bool, flag("Leave out the what-if results: a smaller page, sooner.", "--no-what-if")] = False,

@@ -54,9 +54,11 @@ def quickstart(
         option("Directory of data and model.", "--out", "-o", metavar="DIR", default="runs/quickstart[-images]"),
     ] = None,
     images: Annotated[bool, flag("Caption images instead of translating text.", "--images")] = False,
-    steps: Annotated[int | None, option("Number of updates.", default=f"{TEXT_STEPS}; images: {IMAGE_STEPS}")] = None,
+    steps: Annotated[
+        int | None, option("Number of updates.", default=f"{TEXT_STEPS}; images: {IMAGE_STEPS}", min=1)
+    ] = None,
     pairs: Annotated[
-        int | None, option("Training pairs or images.", default=f"{TEXT_PAIRS}; images: {IMAGE_COUNT}")
+        int | None, option("Training pairs or images.", default=f"{TEXT_PAIRS}; images: {IMAGE_COUNT}", min=1)
     ] = None,
     seed: Annotated[int, option("Random seed of the training.")] = 1,
 ) -> None:
@@ -67,8 +69,7 @@ def quickstart(
 
     Writes a built-in English-Korean corpus, trains a Transformer on it,
     scores it and prints attention maps. With --images: images of coloured
-    shapes and a captioner. Takes 2 to 4 minutes on two cores. Run again, it
-    shows the trained model.
+    shapes and a captioner. Run again, it shows the trained model.
     """
     if images:
         quickstart_images(out or Path("runs/quickstart-images"), steps or IMAGE_STEPS, pairs or IMAGE_COUNT, seed)

@@ -22,7 +22,7 @@ class Setting(NamedTuple):
 
 
 def settings(
-    arch: Annotated[opt.ArchName | None, opt.argument("Architecture.", "ARCH", "all")] = None,
+    arch: Annotated[opt.ArchName | None, opt.argument(f"{', '.join(get_args(opt.ArchName))}.", "ARCH", "all")] = None,
     as_json: opt.Json = False,
 ) -> None:
     """List every setting of a training run.

@@ -86,8 +86,8 @@ def train(
 
     All settings have defaults for the --arch and --size. Ctrl-C saves; the
     same command resumes. The learning rate falls to zero at the end of
-    --minutes or --steps. The run directory is a usable model at any time:
-    softgaze translate runs/mine "Hello."
+    --minutes or --steps. From the first validation on, the run directory is
+    a model: softgaze translate runs/mine "Hello."
     """
     from softgaze.cli._progress import training_display
     from softgaze.config import parse_config

@@ -307,7 +307,11 @@ class LineJob:
             if partial.lines:
                 warn(f"resuming after {partial.lines:,} lines of {output}.part")
             remaining = None if total is None else total - partial.lines
-            self.write(islice(lines, partial.lines, None), remaining, partial.file, save=partial.checkpoint)
+            try:
+                self.write(islice(lines, partial.lines, None), remaining, partial.file, save=partial.checkpoint)
+            except KeyboardInterrupt:
+                warn(f"softgaze: stopped; {output}.part is kept, and the same command resumes")
+                raise
 
 
 def can_resume(source: Path, output: Path) -> bool:

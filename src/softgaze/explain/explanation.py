@@ -135,15 +135,7 @@ class Explanation:
         sharpen: float = 1.0,
         where: Sequence[HeadName] | None = None,
     ) -> Translation:
-        """Translate again with changed attention, by the same search; `diff` compares the two.
-
-        `mask`: source words that get no attention, as text or, where repeated, by index. `attend`: {index of an output
-        word: the source word that gets all weight while it is generated}. `ablate`: heads whose output is zero.
-        `sharpen`: the power of the weights. `where`: the heads that mask, attend and sharpen apply to; all
-        cross-attention by default. A head is (layer, head) or (kind, layer, head); None selects all.
-
-        Word indices start at 0. Changes add to earlier changes of the translation; the later one wins.
-        """
+        """Translate again with changed attention; see `Translation.what_if`."""
         return self.what_ifs([ChangeRequest(mask, attend, ablate, sharpen, where)])[0]
 
     def what_ifs(self, requests: Sequence[ChangeRequest]) -> list[Translation]:

@@ -55,9 +55,20 @@ RENAMED_OPTIONS = {"reach": "window_size"}  # in older files -> today's
 def build_model(
     arch: str, size: str = "tiny", *, source_vocabulary: int, target_vocabulary: int | None = None, **options: Any
 ) -> Seq2Seq:
-    """Build a new model; `options` override those of the `size`.
+    """Build a new model.
 
-    One vocabulary serves both sides unless `target_vocabulary` is given.
+    Parameters
+    ----------
+    arch
+        A key of `MODELS`.
+    size
+        `tiny`, `small`, `base` or `big`.
+    source_vocabulary
+        Number of tokens; of both sides unless `target_vocabulary` is given.
+    target_vocabulary
+        Number of target tokens.
+    **options
+        Model options that override those of the size.
     """
     size_options = check_options(arch, size, options)
     target_vocabulary = source_vocabulary if target_vocabulary is None else target_vocabulary

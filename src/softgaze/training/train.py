@@ -68,10 +68,35 @@ def train(
 ) -> dict[str, Any]:
     """Train a model in the run directory `out` until the budget is used up; return the facts of the result.
 
-    `init` is a model to fine-tune and `mix` general-domain text to sample alongside. `fresh` deletes an earlier run in
-    `out`. `guided` names one Pharaoh file of alignments per part of the corpus, or is `[Path("auto")]` to learn them
-    from it. `encoded` is a directory for the encoded text that several runs may share.
-    Raises `Interrupted` after SIGINT, SIGTERM or SIGUSR1.
+    Parameters
+    ----------
+    config
+        All settings of the run.
+    corpus
+        Training pairs, or captioned files.
+    dev
+        Validation pairs; None holds out a part of `corpus`.
+    out
+        Run directory; an existing run resumes.
+    device
+        As for `load`.
+    init
+        Model to fine-tune.
+    mix
+        General-domain text to sample alongside when fine-tuning.
+    fresh
+        Whether to delete an earlier run in `out`.
+    guided
+        A Pharaoh file of alignments per part of the corpus, or `[Path("auto")]` to learn them from the corpus.
+    encoded
+        Directory for the encoded text that several runs may share.
+    callback
+        Receives updates and validations.
+
+    Raises
+    ------
+    Interrupted
+        After SIGINT, SIGTERM or SIGUSR1; everything is saved.
     """
     start = open_start(init, config, corpus, mix)
     config = with_model_of(start, config, corpus) if start else config
