@@ -20,6 +20,7 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`]+)`")
 IMAGE = re.compile(r"!\[[^]]*\]\([^)]*\)")
 LINK = re.compile(r"\]\(([^)#:]+)[^)]*\)")
+REFERENCES = re.compile(r"^## 참고 문헌\n.*", re.MULTILINE | re.DOTALL)
 RESULTS = re.compile(r"<!-- (\w+): ([\w-]+) -->.*?<!-- end of \1 -->", re.DOTALL)
 TABLE_ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
 
@@ -36,9 +37,9 @@ def prose(text):
 
 
 def words(text):
-    """What is read as sentences: no code, no tables, no results, no pictures with their descriptions."""
+    """What is read as sentences: no code, tables, results, titles of papers, or pictures with their descriptions."""
     text = prose(text)
-    for other in (RESULTS, TABLE_ROW, IMAGE, CODE):
+    for other in (RESULTS, TABLE_ROW, IMAGE, CODE, REFERENCES):
         text = other.sub("", text)
     return text
 
