@@ -141,8 +141,8 @@ def encoder_decoder() -> str:
         label(first + 1.5 * step, 240, "decoder", 14, "faint"),
     ]
     about = (
-        "Four source words become four encoder states in a chain; only the last becomes the context c, which the decoder "
-        "reads at every step."
+        "Four source words become four encoder states in a chain; only the last becomes the context c, "
+        "which the decoder reads at every step."
     )
     return drawing(740, 258, "Encoder–decoder", about, *parts)
 
