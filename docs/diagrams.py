@@ -117,7 +117,7 @@ SOURCE, TARGET = ("I", "see", "a", "dog"), ("나는", "개를", "본다", "⏎")
 
 def encoder_decoder() -> str:
     """Chapter 2: all of the source passes through one vector."""
-    parts, left, step, state = [], 48, 78, 110
+    parts, left, step, state, again = [], 48, 78, 110, 158
     for index, word in enumerate(SOURCE):
         x = left + index * step
         parts += [box(x, state, 52, 40, f"h_{index + 1}"), label(x, 205, word)]
@@ -125,19 +125,24 @@ def encoder_decoder() -> str:
         parts += [arrow((x - step + 28, state), (x - 28, state))] if index else []
     context, first = left + 4 * step, left + 5 * step + 12
     parts += [arrow((context - step + 28, state), (context - 24, state), kind="soft")]
-    parts += [box(context, state, 44, 66, "c", "look", 18), label(context, state + 58, "one vector", 12, "faint")]
+    parts += [box(context, state, 44, 66, "c", "look", 18), label(context, state - 44, "one vector", 12, "faint")]
     for index, word in enumerate(TARGET):
         x = first + index * step
         before = ("⇥", *TARGET)[index]
         parts += [box(x, state, 52, 40, f"s_{index + 1}"), label(x, 40, word), label(x, 205, before, kind="faint")]
         parts += [arrow((x, state - 22), (x, 50)), arrow((x, 186), (x, state + 22))]
         parts.append(arrow((x - step + (28 if index else 12), state), (x - 28, state)))
+        parts.append(dot(x, again, "bar"))
+    last = first + (len(TARGET) - 1) * step
+    turns = [(context + 22, state + 24), (context + 36, state + 24), (context + 36, again), (last, again)]
+    parts += [element("path", d=path(turns), class_="soft", stroke_width=1.4)]
     parts += [
         label(left + 1.5 * step, 240, "encoder", 14, "faint"),
         label(first + 1.5 * step, 240, "decoder", 14, "faint"),
     ]
     about = (
-        "Four source words become four encoder states in a chain; only the last becomes the context c of the decoder."
+        "Four source words become four encoder states in a chain; only the last becomes the context c, "
+        "which the decoder reads at every step."
     )
     return drawing(740, 258, "Encoder–decoder", about, *parts)
 
@@ -165,7 +170,9 @@ def attention_step() -> str:
     parts += [
         box(580, 70, 76, 42, "c_t", "look", 17),
         arrow((618, 70), (652, 70)),
-        arrow((618, 250), (690, 250), (690, 93)),
+        arrow((618, 250), (676, 250), (676, 93)),
+        arrow((706, 128), (706, 93)),
+        label(706, 146, "y_t−1", 14, "faint"),
     ]
     parts += [box(690, 70, 72, 42, "s_t"), arrow((690, 48), (690, 34)), label(690, 26, "개를")]
     parts += [label(566, 40, "Σ weight · h", 13, "faint", "end"), label(580, 290, "decoder", 13, "faint")]
@@ -269,34 +276,39 @@ def transformer_block() -> str:
     """Chapter 8: an encoder layer and a decoder layer with residuals, norms before each part."""
     parts = []
     for x, names, top, count in (
-        (190, ("self-attention", "feed-forward"), 150, "encoder layer × N"),
-        (520, ("masked self-attention", "cross-attention", "feed-forward"), 55, "decoder layer × N"),
+        (190, ("self-attention", "feed-forward"), 184, "encoder layer × N"),
+        (520, ("masked self-attention", "cross-attention", "feed-forward"), 52, "decoder layer × N"),
     ):
         parts.append(
-            element("rect", x=x - 125, y=top, width=250, height=430 - top, rx=10, stroke_width=1.2, class_="frame")
+            element("rect", x=x - 125, y=top, width=250, height=468 - top, rx=10, stroke_width=1.2, class_="frame")
         )
-        parts.append(label(x - 125, 448, count, 13, "faint", "start"))
+        parts.append(label(x - 125, 486, count, 13, "faint", "start"))
         for index, name in enumerate(names):
-            y = 375 - index * 125
-            parts += [arrow((x, y + 92 if index else 478), (x, y + 44)), box(x, y + 29, 110, 26, "norm", "no", 13)]
+            y, begin = 400 - index * 132, 69 if index else 118  # below the branch: the sum of the part before
+            parts += [arrow((x, y + begin), (x, y + 44)), box(x, y + 29, 110, 26, "norm", "no", 13)]
             parts += [arrow((x, y + 15), (x, y + 1)), box(x, y - 18, 172, 36, name, "look" if "att" in name else "box")]
             parts += [arrow((x, y - 37), (x, y - 50 + 1))]
-            around = [(x, y + 52), (x + 108, y + 52), (x + 108, y - 58), (x + 9, y - 58)]
-            parts += [arrow(*around), plus(x, y - 58)]
+            around = [(x, y + 58), (x + 108, y + 58), (x + 108, y - 58), (x + 9, y - 58)]
+            parts += [arrow(*around), plus(x, y - 58), dot(x, y + 58)]
         base = "source" if x < 300 else "target so far"
         parts += [
-            box(x, 495, 150, 32, "embedding + positions", "no", 13),
-            label(x, 545, base, 14),
-            arrow((x, 532), (x, 512)),
+            box(x, 535, 150, 32, "embedding + positions", "no", 13),
+            label(x, 585, base, 14),
+            arrow((x, 572), (x, 552)),
         ]
-    parts += [arrow((190, 183), (190, 132)), box(190, 118, 110, 26, "norm", "no", 13)]
-    parts += [arrow((190, 104), (190, 82), (352, 82), (352, 232), (433, 232), kind="soft", width=2)]
-    parts += [label(270, 74, "memory: keys, values", 13, "faint")]
-    parts += [arrow((520, 58), (520, 34)), label(520, 24, "norm, linear, softmax → next word", 14)]
+    parts += [arrow((190, 201), (190, 166)), box(190, 152, 110, 26, "norm", "no", 13)]
+    parts += [arrow((190, 138), (190, 116), (355, 116), (355, 268), (433, 268), kind="soft", width=2)]
+    parts += [label(272, 106, "memory: keys, values", 13, "faint")]
+    parts += [arrow((520, 69), (520, 34)), label(520, 24, "norm, linear, softmax → next word", 14)]
     about = (
         "Encoder layer: self-attention, feed-forward. Decoder layer: a cross-attention to the memory between the two."
     )
-    return drawing(700, 560, "The Transformer", about, *parts)
+    return drawing(700, 600, "The Transformer", about, *parts)
+
+
+def dot(x: float, y: float, kind: str = "head") -> str:
+    """Return a junction of two lines."""
+    return element("circle", cx=x, cy=y, r=2.6, class_=kind)
 
 
 def plus(x: float, y: float) -> str:

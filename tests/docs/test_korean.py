@@ -20,6 +20,7 @@ FENCED = re.compile(r"^```(\w*)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"`([^`]+)`")
 IMAGE = re.compile(r"!\[[^]]*\]\([^)]*\)")
 LINK = re.compile(r"\]\(([^)#:]+)[^)]*\)")
+REFERENCES = re.compile(r"^## 참고 문헌\n.*", re.MULTILINE | re.DOTALL)
 RESULTS = re.compile(r"<!-- (\w+): ([\w-]+) -->.*?<!-- end of \1 -->", re.DOTALL)
 TABLE_ROW = re.compile(r"^\|.*\|$", re.MULTILINE)
 
@@ -36,9 +37,9 @@ def prose(text):
 
 
 def words(text):
-    """What is read as sentences: no code, no tables, no results, no pictures with their descriptions."""
+    """What is read as sentences: no code, tables, results, titles of papers, or pictures with their descriptions."""
     text = prose(text)
-    for other in (RESULTS, TABLE_ROW, IMAGE, CODE):
+    for other in (RESULTS, TABLE_ROW, IMAGE, CODE, REFERENCES):
         text = other.sub("", text)
     return text
 
@@ -161,3 +162,30 @@ def test_emphasis_is_shown_as_such(korean, english):
     """CommonMark does not close `**` between a bracket and a letter, as in `**키(key)**는`."""
     lines = [each for block in MarkdownIt().parse(read(korean)) for each in block.children or []]
     assert not [each.content for each in lines if each.type == "text" and "*" in each.content]
+
+
+# --- the glossary -------------------------------------------------------------------------------------------------
+
+GLOSSARY = ROOT / "docs/reference/glossary.md"
+TERM = re.compile(r"^\| (?P<english>.+?) \| (?P<korean>.+?) \| .*\(\.\./guide/(?P<chapter>.+)\) \|$", re.MULTILINE)
+TERMS = [*TERM.finditer(read(GLOSSARY))]
+BRACKETS = re.compile(r"\s*\([^)]*\)")
+
+
+@pytest.mark.parametrize("term", TERMS, ids=lambda term: term["english"])
+def test_a_term_is_in_the_text_of_its_chapter(term):
+    for directory, name in ((GUIDE, term["english"]), (GUIDE / "ko", term["korean"])):
+        text = plain(prose(read(directory / term["chapter"])))
+        for word in BRACKETS.sub("", plain(name)).split(", "):
+            assert word in text or word in BRACKETS.sub("", text), f"{word} is not in {directory / term['chapter']}"
+
+
+def plain(text):
+    """On one line, in lower case and without emphasis."""
+    return " ".join(text.replace("*", "").lower().split())
+
+
+def test_the_glossary_is_in_order():
+    names = [BRACKETS.sub("", term["english"]).lower() for term in TERMS]
+    assert len(names) > 40
+    assert names == sorted(names)

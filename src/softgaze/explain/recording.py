@@ -72,7 +72,7 @@ class View:
         parts = [KINDS[self.kind]]
         if self.measure != "rollout":
             for name, index, count in (("layer", self.layer, layers), ("head", self.head, heads)):
-                one = f"mean of {count} {name}s" if index is None else f"{name} {index} of 0–{count - 1}"
+                one = f"mean of {count} {name}s" if index is None else f"{name} {index} of {count} (from 0)"
                 parts.append(f"one {name}" if count == 1 else one)
         rows = ROWS["reading" if self.kind == "encoder" else self.rows]
         parts += [MEASURES[self.measure], unit or UNITS[self.unit]]

@@ -182,7 +182,7 @@ class HeatmapLayout:
     @property
     def coverage_y(self) -> float:
         """The baseline of the numbers under the columns."""
-        return self.rows.end + PAD + COVERAGE_BAR + self.sizes.number
+        return self.rows.end + PAD + (COVERAGE_BAR if self.has_coverage else 0) + self.sizes.number
 
     @property
     def legend_y(self) -> float:

@@ -22,6 +22,7 @@ export const isolated = (text) => `\u2068${text}\u2069`;
 export const quoted = (text) => `“${isolated(text)}”`;
 
 export const formatNumber = (value, options) => new Intl.NumberFormat(current, options).format(value);
+export const formatPercent = (value) => formatNumber(value, { style: "percent" });
 export const formatBytes = (value) => (value < 1024 ** 2 ? `${formatNumber(Math.ceil(value / 1024))} kB` : `${formatNumber(value / 1024 ** 2, { maximumFractionDigits: 1 })} MB`);
 
 /* The name of a language in the current language, or the server's name if the browser does not know it. */

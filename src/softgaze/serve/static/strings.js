@@ -44,12 +44,12 @@ const ENGLISH = {
 const KOREAN = {
   tagline: "번역하고, 단어마다 어텐션을 확인하세요.",
   tabs: "입력 종류", "tab-text": "텍스트", "tab-file": "파일", "tab-image": "이미지",
-  "switch-language": "Show in English", "other-language": "English", theme: "밝은 화면 또는 어두운 화면",
+  "switch-language": "Show in English", "other-language": "English", theme: "밝은 모드 또는 어두운 모드",
   footer: "입력한 글은 이 서버에서만 처리되며 저장되지 않아요.", api: "API 문서",
   key: "API 키", "key-required": "이 서버를 쓰려면 API 키가 필요해요.",
   from: "원문 언어", to: "번역할 언어", model: "모델", swap: "언어 바꾸기", detect: "언어 감지", detected: "{language} (감지됨)",
   glossary: "용어집", "glossary-count": "용어집 ({count})", "terms-placeholder": "dog = 강아지 | 개\nNew York",
-  "terms-hint": "한 줄에 용어 하나씩, '원문 = 번역' 꼴로 적어요. 번역어가 여럿이면 |로 나눠요. 원문만 적은 용어는 그대로 둬요. 용어는 이 브라우저에만 저장돼요.",
+  "terms-hint": "한 줄에 용어 하나씩, '원문 = 번역' 형식으로 적어요. 번역어가 여럿이면 |로 나눠요. 원문만 적은 용어는 그대로 둬요. 용어는 이 브라우저에만 저장돼요.",
   welcome: "글을 입력하면 여기에 리본이 나타나, 번역의 각 단어가 원문의 어느 단어에 어텐션을 주는지 보여 줘요.",
   "source-text": "번역할 글", placeholder: "번역할 글을 입력하거나 붙여 넣으세요", clear: "지우기", count: "{count} / {limit}자",
   "too-long": "글이 {count}자로, 한도인 {limit}자를 넘어요. 글을 줄이거나 파일로 번역해 주세요.",
@@ -79,7 +79,7 @@ const KOREAN = {
   "caption-before": "모든 영역을 쓴 캡션: {caption}", "caption-same": "모든 영역을 쓴 캡션과 같아요.",
   region: "{row}행 {column}열", "cannot-show": "이 브라우저는 {name} 파일을 이미지로 표시할 수 없어요.",
   "no-model": "{language} 번역 모델이 없어요.",
-  unreachable: "서버가 응답하지 않아요. 잠시 뒤에 다시 시도해 주세요.", busy: "서버가 바빠요. {seconds}초 뒤에 다시 시도해요.", "unknown-error": "서버가 설명 없이 오류 {status}을(를) 보냈어요.",
+  unreachable: "서버가 응답하지 않아요. 잠시 뒤에 다시 시도해 주세요.", busy: "서버가 바빠요. {seconds}초 뒤에 다시 시도해요.", "unknown-error": "서버가 설명 없이 {status} 오류를 보냈어요.",
 };
 
 export const STRINGS = { en: ENGLISH, ko: KOREAN };

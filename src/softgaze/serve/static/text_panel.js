@@ -4,7 +4,7 @@ import { ApiError, getKey, post, reportErrors, streamEvents } from "./api.js";
 import { AttentionEdits } from "./attention_edits.js";
 import { AttentionView } from "./attention_view.js";
 import { Comparison } from "./comparison.js";
-import { formatNumber, onLanguageChange, quoted, t } from "./i18n.js";
+import { formatNumber, formatPercent, onLanguageChange, quoted, t } from "./i18n.js";
 import { AUTO } from "./language_picker.js";
 import { joinSentences, splitSentences } from "./sentences.js";
 import { WordConfidence } from "./word_confidence.js";
@@ -304,7 +304,7 @@ export class TextPanel {
 
   /* How far the shown map can be relied on; a low value is a warning. */
   showReliability(reliability) {
-    const text = reliability ? t(reliability.is_low ? "unreliable" : "reliable", { share: `${Math.round(100 * reliability.value)} %` }) : "";
+    const text = reliability ? t(reliability.is_low ? "unreliable" : "reliable", { share: formatPercent(reliability.value) }) : "";
     if (find("reliability").textContent !== text) find("reliability").textContent = text; // screen readers announce only changes
     find("reliability").classList.toggle("low", Boolean(reliability?.is_low));
   }

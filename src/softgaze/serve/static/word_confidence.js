@@ -1,13 +1,12 @@
 /* The words of the translation: uncertain ones are underlined, and each offers other words to continue from. */
 
 import { ApiError, post } from "./api.js";
-import { formatNumber, onLanguageChange, t } from "./i18n.js";
+import { formatPercent, onLanguageChange, t } from "./i18n.js";
 
 const find = (id) => document.getElementById(id);
 const UNCERTAIN = 0.5; // words below this confidence are underlined
 const OPEN_MS = 350, CLOSE_MS = 300; // after the pointer or the focus enters or leaves a word
 const CACHE_SIZE = 500; // positions
-const percent = (value) => formatNumber(value, { style: "percent" });
 
 export class WordConfidence {
   /* `panel` has requestOf(index), the fields of a request for a sentence, and choose(index, translation). */
@@ -42,7 +41,7 @@ export class WordConfidence {
       const isUncertain = value < UNCERTAIN;
       nodes.push(make("span", {
         class: isUncertain ? "output-word uncertain" : "output-word", role: "button", tabindex: "-1", "aria-haspopup": "true", "aria-expanded": "false",
-        "data-sentence": sentence, "data-word": index, "data-confidence": value, "aria-description": isUncertain ? t("uncertain-word", { share: percent(value) }) : null,
+        "data-sentence": sentence, "data-word": index, "data-confidence": value, "aria-description": isUncertain ? t("uncertain-word", { share: formatPercent(value) }) : null,
       }, word));
       end = start + word.length;
     });
@@ -56,7 +55,7 @@ export class WordConfidence {
     if (first) this.setFocusable(first);
     const known = confidences.filter(Boolean), isUncertain = known.some(({ words: own }) => own.some(({ confidence }) => confidence < UNCERTAIN));
     const note = known.every(({ calibrated }) => calibrated) ? "uncertain-note" : "uncertain-note-raw";
-    find("confidence-note").textContent = isUncertain ? t(note, { share: percent(UNCERTAIN) }) : "";
+    find("confidence-note").textContent = isUncertain ? t(note, { share: formatPercent(UNCERTAIN) }) : "";
   }
 
   words() { return [...find("output").querySelectorAll(".output-word")]; }
@@ -142,14 +141,14 @@ export class WordConfidence {
 
   fill(message, alternatives = []) {
     const { element, share } = this.open, isCalibrated = this.panel.isCalibrated(this.open.sentence);
-    const head = make("p", { class: "faint" }, t(isCalibrated ? "word-confidence" : "word-confidence-raw", { share: percent(share) }));
+    const head = make("p", { class: "faint" }, t(isCalibrated ? "word-confidence" : "word-confidence-raw", { share: formatPercent(share) }));
     const own = element.textContent, list = alternatives.map((alternative) => this.button(alternative, strip(own) === strip(alternative.word)));
     find("word-menu").replaceChildren(head, ...(message ? [make("p", { role: "status" }, message)] : list));
     this.position(element);
   }
 
   button({ word, probability, translation }, isCurrent) {
-    const name = make("bdi", { lang: find("output").lang || null }, word), share = make("span", { class: "faint" }, percent(probability));
+    const name = make("bdi", { lang: find("output").lang || null }, word), share = make("span", { class: "faint" }, formatPercent(probability));
     const button = make("button", { type: "button", class: "alternative", "aria-pressed": String(isCurrent) }, name, " ", share);
     button.addEventListener("click", () => {
       const { sentence, word: index } = this.open;

@@ -379,7 +379,7 @@ const isSameView = (a, b, fields = FIELDS) => fields.every((field) => a[field] =
 function describeView(recording, view, names) {
   const { layers, heads } = recording.parts[0][view.kind];
   const describeIndex = (name, index, count) =>
-    count === 1 ? `one ${name}` : index === null ? `mean of ${count} ${name}s` : `${name} ${index} of 0–${count - 1}`;
+    count === 1 ? `one ${name}` : index === null ? `mean of ${count} ${name}s` : `${name} ${index} of ${count} (from 0)`;
   const indices = view.measure === "rollout" ? [] : [describeIndex("layer", view.layer, layers), describeIndex("head", view.head, heads)];
   const parts = [names.kind[view.kind], ...indices, names.measure[view.measure], names.unit[view.unit]];
   const rows = names.rows[view.kind === "encoder" ? "reading" : view.rows];
