@@ -17,6 +17,7 @@ from softgaze.explain.reliability import (
     label_links,
     misspell,
 )
+from softgaze.search.options import Hypothesis, SearchOptions
 from softgaze.serve.explain_jobs import attention_json
 from softgaze.translator import load
 
@@ -84,6 +85,16 @@ def test_no_other_map_has_the_reliability_of_the_selected_one(tmp_path):
     attention = load(tmp_path / "model", "cpu", engine="torch").translate("the dog sees.").attention
     assert attention.reliability is None
     assert "reliability not measured" in attention.description
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_empty_output_has_no_reliability(tmp_path):
+    translator, options = model_with(tmp_path / "model", 0.3), SearchOptions(beam_size=1)
+    [[source]] = translator.encode(["the dog sees."], options)
+    part = translator.part(source.ids, Hypothesis((), 0.0, 0.0, finished=True))
+    attention = translator.join("the dog sees.", (part,), options).attention
+    assert attention.recording.target.words == ()
+    assert attention.reliability is None
 
 
 @pytest.mark.parametrize("share", [0.8, 0.4])
