@@ -3,12 +3,15 @@
     python benchmarks/peers/train_hf_marian.py train.en.gz train.de.gz -o marian        # environment with transformers
     softgaze import marian -o imported
     python -m benchmarks.inseq pairs imported test.en.gz test.de.gz -o pairs.json
-    python benchmarks/peers/attribute_inseq.py marian pairs.json -o inseq-maps.json \
-        --methods attention input_x_gradient integrated_gradients                       # environment with inseq
-    python benchmarks/peers/attribute_inseq.py marian pairs.json -o inseq-maps.json --methods occlusion --every 5
-    python -m benchmarks.inseq score imported pairs.json inseq-maps.json --links links.txt --dev val.en.gz val.de.gz
+    python -m benchmarks.inseq links train.en.gz train.de.gz test.en.gz test.de.gz -o links.txt
+    pip install -c constraints.txt inseq==0.7.1 torch transformers sentencepiece      # in another environment
+    python benchmarks/peers/attribute_inseq.py marian pairs.json -o maps.json --methods attention input_x_gradient
+    python benchmarks/peers/attribute_inseq.py marian pairs.json -o maps.json --methods integrated_gradients --every 2
+    python benchmarks/peers/attribute_inseq.py marian pairs.json -o maps.json --methods occlusion --every 5
+    python -m benchmarks.inseq score imported pairs.json maps.json --links links.txt --dev val.en.gz val.de.gz
 
 `pairs` writes the first 50 pairs of 3 to 20 words: 50 references, then 50 greedy translations of the same sources.
+`links` writes the links of Eflomal, grow-diag, for the test pairs, which are among the pairs it learns from.
 `score` compares links of the references with an alignment file (Pharaoh, from 0, a line for each pair of the test
 files), and erases the words that a map names for the greedy translations. Writes `inseq.json` and `inseq.md`.
 """
@@ -22,6 +25,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from benchmarks.aligners import eflomal_links
 from benchmarks.report import circumstances
 from softgaze.data.corpus import read_lines, read_pairs
 from softgaze.evaluation.tables import Table
@@ -37,11 +41,11 @@ from softgaze.translation import Translation
 from softgaze.translator import Translator, load
 
 SENTENCES = 50
-HEADER = ["tool", "map", "sentences", "AER", "comprehensiveness", "sufficiency", "seconds per sentence"]
+HEADER = ["tool", "map", "sentences", "AER", "comprehensiveness", "sufficiency", "CPU seconds per sentence"]
 NOTE = (
     "AER: references against the links of Eflomal; each output word is linked to the source word with its "
     "largest score after the same normalisation of rows and columns. Comprehensiveness (higher is better) and "
-    "sufficiency (lower is better): as many greedy translations. Seconds: one thread, wall clock."
+    "sufficiency (lower is better): as many greedy translations. CPU seconds: one thread."
 )
 
 
@@ -67,6 +71,12 @@ def write_pairs(model: Path, files: Sequence[Path], output: Path) -> None:
     output.write_text(json.dumps(content, ensure_ascii=False), encoding="utf-8")
 
 
+def write_links(train: Sequence[Path], test: Sequence[Path], output: Path) -> None:
+    pairs = list(read_pairs(*test))
+    links = eflomal_links([*read_pairs(*train), *pairs], pairs).alignments["Eflomal, grow-diag"]
+    output.write_text("".join(f"{each}\n" for each in links), encoding="utf-8")
+
+
 def word_map(translator: Translator, translation: Translation, tokens: dict[str, Any]) -> Matrix:
     """Return (target words, source words) of a map of tokens, grouped like the attributions of softgaze."""
     pair = tokenized_pair(translator, translation)
@@ -89,26 +99,31 @@ def link_words(weights: Matrix) -> Alignment:
 
 
 def own_maps(translator: Translator, translations: Sequence[Translation]) -> dict[str, tuple[float, list[Matrix]]]:
-    """Return the seconds and the maps of each measure of softgaze."""
+    """Return the CPU seconds and the maps of each measure of softgaze."""
 
     def selected() -> list[Matrix]:
         found = translator.attentions(translations)
         return [each.word_weights() for each in found if each is not None]
+
+    def mean() -> list[Matrix]:
+        found = translator.attentions(translations)
+        return [each.plain().mean().predicting().word_weights() for each in found if each is not None]
 
     def attributed(method: str) -> Callable[[], list[Matrix]]:
         return lambda: [attribute(translator, each, method).source for each in translations]
 
     measures: dict[str, Callable[[], list[Matrix]]] = {
         "attention, selected map": selected,
+        "attention, mean of all": mean,
         "gradient × input": attributed("gradient"),
         "L1 contribution": attributed("contribution"),
         "occlusion": attributed("occlusion"),
     }
     results = {}
     for name, compute in measures.items():
-        start = time.perf_counter()
+        start = time.process_time()
         maps = compute()
-        results[name] = time.perf_counter() - start, maps
+        results[name] = time.process_time() - start, maps
     return results
 
 
@@ -117,14 +132,13 @@ class Maps(NamedTuple):
 
     tool: str
     name: str
-    seconds: float  # per sentence
+    seconds: float  # of the CPU, per sentence
     references: list[Matrix]
     own: list[Matrix]  # of the greedy translations
     every: int = 1
 
     def subset(self, every: int) -> "Maps":
-        name = f"{self.name}, every {every}th sentence"
-        return self._replace(name=name, references=self.references[::every], own=self.own[::every], every=every)
+        return self._replace(references=self.references[::every], own=self.own[::every], every=every)
 
 
 def score(model: Path, content: dict[str, Any], peer: dict[str, Any], gold: Sequence[Alignment], dev: Any) -> Any:
@@ -147,11 +161,10 @@ def score(model: Path, content: dict[str, Any], peer: dict[str, Any], gold: Sequ
             found = [word_map(translator, *each) for each in zip(translations[::every], result["maps"], strict=True)]
             seconds, half = result["seconds"] / len(found), len(found) // 2
             measures.append(Maps("Inseq", name.replace("_", " "), seconds, found[:half], found[half:], every))
-    slow = [each for each in measures if each.every > 1]
     full = [each for each in measures if each.every == 1]
     groups = [full]
-    for each in slow:
-        groups.append([*(other.subset(each.every) for other in full if other.name == each.name), each])
+    for every in sorted({each.every for each in measures} - {1}):
+        groups.append([*(each.subset(every) for each in full), *(each for each in measures if each.every == every)])
     rows = [row for group in groups for row in score_group(translator, group, own, gold)]
     selected = translator.selected_map
     return {
@@ -211,6 +224,9 @@ def main() -> None:
     pairs.add_argument("model", type=Path)
     pairs.add_argument("files", type=Path, nargs=2)
     pairs.add_argument("-o", "--output", type=Path, required=True)
+    links = commands.add_parser("links")
+    links.add_argument("files", type=Path, nargs=4)
+    links.add_argument("-o", "--output", type=Path, required=True)
     scoring = commands.add_parser("score")
     scoring.add_argument("model", type=Path)
     scoring.add_argument("pairs", type=Path)
@@ -221,9 +237,12 @@ def main() -> None:
     if given.command == "pairs":
         write_pairs(given.model, given.files, given.output)
         return
+    if given.command == "links":
+        write_links(given.files[:2], given.files[2:], given.output)
+        return
     content, peer = (json.loads(path.read_text(encoding="utf-8")) for path in (given.pairs, given.maps))
-    links = parse_lines(list(read_lines(given.links)), 0, str(given.links))
-    gold = [links[line] for line in content["lines"]]
+    alignments = parse_lines(list(read_lines(given.links)), 0, str(given.links))
+    gold = [alignments[line] for line in content["lines"]]
     results = score(given.model, content, peer, gold, list(read_pairs(*given.dev)))
     folder = Path(__file__).parent
     (folder / "inseq.json").write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")

@@ -4,8 +4,8 @@
     python benchmarks/peers/attribute_inseq.py MODEL pairs.json -o inseq.json --methods occlusion --every 5
 
 Runs in an environment with inseq; it needs no softgaze. `pairs.json` has `pairs`, a list of [source, target]. The
-output has, for each method, the seconds of all pairs, and for each pair the source tokens, the target tokens and the
-matrix (target tokens, source tokens) as Inseq aggregates it by default. `--every N` takes every Nth pair, for slow
+output has, for each method, the CPU seconds of all pairs, and for each pair the source tokens, the target tokens and
+the matrix (target tokens, source tokens) as Inseq aggregates it by default. `--every N` takes every Nth pair, for slow
 methods. Methods that the output file has already are kept.
 """
 
@@ -23,7 +23,7 @@ METHODS = ("attention", "input_x_gradient", "integrated_gradients", "occlusion")
 
 
 def attributions(model: Any, pairs: list[list[str]]) -> tuple[float, list[dict[str, Any]]]:
-    start, found = time.perf_counter(), []
+    start, found = time.process_time(), []
     for source, target in pairs:
         output = model.attribute(source, target, show_progress=False, pretty_progress=False)
         one = output.sequence_attributions[0].aggregate()
@@ -34,7 +34,7 @@ def attributions(model: Any, pairs: list[list[str]]) -> tuple[float, list[dict[s
                 "matrix": torch.nan_to_num(one.source_attributions).T.tolist(),
             }
         )
-    return time.perf_counter() - start, found
+    return time.process_time() - start, found
 
 
 def main() -> None:

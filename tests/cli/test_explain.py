@@ -16,8 +16,10 @@ import pytest
 from bundles import make_bundle, tiny_bundle
 from commands import check_error, run
 from maps import random_attention
-from softgaze.bundle import FAITHFULNESS, add_facts
-from softgaze.explain import Attention, aer, explanation
+from softgaze.bundle import ATTENTION, FAITHFULNESS, add_facts
+from softgaze.explain import Attention, SelectedMap, View, aer, explanation
+from softgaze.explain.confidence import Calibration
+from softgaze.explain.reliability import FEATURES, ReliabilityCalibration
 from softgaze.explain.render.terminal import summarize
 from softgaze.explain.serialization import HISTORY_FILE, Snapshot
 from softgaze.translator import load
@@ -124,6 +126,17 @@ def test_an_attribution_is_a_map(directory, translation, method):
     assert len(record["support"]) == len(expected.target)
 
 
+@pytest.mark.parametrize("method", ["gradient", "occlusion"])
+def test_a_model_without_attention_has_attributions(directory, tmp_path, method):
+    model, page = directory / "rnn", tmp_path / "page.html"
+    record = json.loads(explain_ok(directory, TEXT, "--measure", method, "--json", "-o", page, model=model))
+    expected = load(model, "cpu", engine="torch").translate(TEXT).attribution(method).map()
+    assert np.allclose(record["weights"], expected.weights, atol=1e-3)
+    assert len(record["support"]) == len(record["rows"])
+    assert Attention.load(page).description == expected.description
+    assert expected.description in " ".join(explain_ok(directory, TEXT, "--measure", method, model=model).split())
+
+
 def test_the_measure_that_was_clearly_more_faithful_is_shown_unless_another_is_requested(directory):
     model = make_bundle(directory / "measured")
     scores = {"selected map": (0.4, 0.3), "contribution": (0.6, 0.1), "occlusion": (0.9, 0.0)}
@@ -135,6 +148,29 @@ def test_the_measure_that_was_clearly_more_faithful_is_shown_unless_another_is_r
     explain_ok(directory, TEXT, "-o", "measured.html", "--no-what-if", model=model)
     page = (directory / "measured.html").read_text(encoding="utf-8")
     assert '"opensWith":"occlusion"' in page
+    assert '"flags":' in page
+
+
+def test_the_most_faithful_measure_comes_with_the_reliability_of_the_sentence(directory):
+    model = make_bundle(directory / "warned")
+    view = View(layer=0)
+    add_facts(model, {ATTENTION: SelectedMap(view, 0.9, "test", 5).to_dict()})
+    add_facts(model, ReliabilityCalibration(view, Calibration((-1.0, *[0.0] * FEATURES), 1, 1)).to_facts())
+    stored = {"comprehensiveness": 0.6, "sufficiency": 0.1, "words": 9}
+    add_facts(model, {FAITHFULNESS: {"gradient": stored}})
+    record = json.loads(explain_ok(directory, TEXT, "--json", model=model))
+    assert "gradient" in record["shows"]
+    assert record["reliability"]["is_low"]
+    assert "do not rely on maps" in " ".join(explain_ok(directory, TEXT, model=model).split())
+
+
+def test_the_page_marks_the_words_that_the_numbers_name(directory, tmp_path):
+    record = json.loads(explain_ok(directory, TEXT, "--json", "-o", tmp_path / "page.html"))
+    text = (tmp_path / "page.html").read_text(encoding="utf-8")
+    flags = json.loads(re.search(r'"flags":(\{.*?\})', text)[1])
+    words = Attention.load(tmp_path / "page.html").recording
+    assert [words.target.words[index] for index in flags["row"]] == record["unsupported"]
+    assert [words.source.words[index] for index in flags["column"]] == record["omitted"]
 
 
 def test_the_map_is_compared_with_the_gold_alignment(directory, translation):

@@ -17,6 +17,7 @@ from softgaze.explain.reliability import (
     label_links,
     misspell,
 )
+from softgaze.search.options import Hypothesis, SearchOptions
 from softgaze.serve.explain_jobs import attention_json
 from softgaze.translator import load
 
@@ -63,6 +64,18 @@ def test_every_output_states_the_reliability_of_this_sentence(tmp_path, share, i
     assert Attention.load(tmp_path / "map.json").reliability == attention.reliability
 
 
+@pytest.mark.parametrize(("share", "is_low"), [(0.9, False), (0.3, True)])
+@pytest.mark.parametrize("method", ["gradient", "contribution", "occlusion"])
+def test_an_attribution_states_the_reliability_of_the_attention_map(tmp_path, method, share, is_low):
+    """Attributions may be shown instead of attention, so they warn of unfamiliar sentences, too."""
+    shown = model_with(tmp_path / "model", share).translate("the old dog sees a tree.").attribution(method).map()
+    for text in (shown.description, str(shown), shown.plot().svg):
+        assert f"about {share:.0%} of the links of the attention map" in " ".join(text.split())
+        assert ("do not rely on maps of this sentence" in " ".join(text.split())) == is_low
+    shown.to_json(tmp_path / "map.json")
+    assert Attention.load(tmp_path / "map.json").description == shown.description
+
+
 def test_no_other_map_has_the_reliability_of_the_selected_one(tmp_path):
     translation = model_with(tmp_path / "model", 0.9).translate("the old dog sees a tree.")
     assert "90%" not in translation.attention.norms().description
@@ -72,6 +85,16 @@ def test_no_other_map_has_the_reliability_of_the_selected_one(tmp_path):
     attention = load(tmp_path / "model", "cpu", engine="torch").translate("the dog sees.").attention
     assert attention.reliability is None
     assert "reliability not measured" in attention.description
+
+
+@pytest.mark.filterwarnings("error")
+def test_an_empty_output_has_no_reliability(tmp_path):
+    translator, options = model_with(tmp_path / "model", 0.3), SearchOptions(beam_size=1)
+    [[source]] = translator.encode(["the dog sees."], options)
+    part = translator.part(source.ids, Hypothesis((), 0.0, 0.0, finished=True))
+    attention = translator.join("the dog sees.", (part,), options).attention
+    assert attention.recording.target.words == ()
+    assert attention.reliability is None
 
 
 @pytest.mark.parametrize("share", [0.8, 0.4])

@@ -302,8 +302,10 @@ def test_support_names_the_words_of_the_explanation(server, tiny):
     expected = tiny.translate(TEXT)
     [best] = post(server, model="tiny", support=True)["translations"]
     np.testing.assert_allclose(best["support"]["values"], expected.explanation.support, atol=1e-2)
-    named = {each["index"]: each["text"] for each in best["support"]["omitted"]}
-    assert named == {index: TEXT.split()[index] for index in named}
+    explanation = expected.explanation
+    words = {"omitted": (expected.source, explanation.omitted), "unsupported": (expected.text, explanation.unsupported)}
+    for name, (text, indices) in words.items():
+        assert best["support"][name] == [{"index": index, "text": text.split()[index]} for index in indices]
     assert post(server, model="tiny")["translations"][0]["support"] is None
 
 

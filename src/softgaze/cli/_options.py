@@ -455,7 +455,9 @@ def open_bundle(model: Path, languages: LanguagePair) -> "Bundle":
     return bundle
 
 
-def load_attentive(model: Path, device: str, languages: LanguagePair, *, engine: EngineName) -> "Translator":
+def load_attentive(
+    model: Path, device: str, languages: LanguagePair, *, engine: EngineName, needs_attention: bool = True
+) -> "Translator":
     """Load a model that has cross-attention; an exported one always runs on its own engine."""
     from softgaze.engines import open_engine
     from softgaze.runtime import has_torch
@@ -464,6 +466,10 @@ def load_attentive(model: Path, device: str, languages: LanguagePair, *, engine:
     bundle = open_bundle(model, languages)
     has_choice = bundle.engine["name"] == "torch" and has_torch()
     translator = Translator(bundle, open_engine(bundle, device, engine if has_choice else "auto"))
-    if not translator.has_attention:
-        raise UsageError(f"{model}: a model of arch {translator.bundle.description.arch} has no attention to explain")
+    if needs_attention and not translator.has_attention:
+        arch = translator.bundle.description.arch
+        raise UsageError(
+            f"{model}: a model of arch {arch} has no attention to explain; for one text, use --measure gradient or "
+            "--measure occlusion"
+        )
     return translator

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
 MAP, CORPUS = "Attention map", "Corpus report"  # panels of the help
 LABEL_WIDTH = 13
 ATTRIBUTIONS = ("gradient", "contribution", "occlusion")  # measures that are not attention
+WITHOUT_ATTENTION = ("gradient", "occlusion")  # measures of any model
 CORPUS_SUFFIXES = (".html", ".json")
 BLOCK_SENTENCES = 128  # sentences whose maps are in memory at once
 SELECTION_SENTENCES = 128  # sentences an attention map is selected on if the model comes without one
@@ -160,7 +161,10 @@ def explain_texts(texts: list[str], request: Request) -> None:
         option = output if output is not None else "--target"
         raise UsageError(f"{option} is for one text, got {len(texts)}; for many: --corpus FILE -o corpus.html")
     # Attention needs torch in any case, so one text is translated by it too.
-    translator = opt.load_attentive(request.model, request.device, request.languages, engine="torch")
+    needs_attention = (request.view or {}).get("measure") not in WITHOUT_ATTENTION
+    translator = opt.load_attentive(
+        request.model, request.device, request.languages, engine="torch", needs_attention=needs_attention
+    )
     what_if = request.what_if and translator.supports_interventions  # an exported model records attention, no more
     for index, text in enumerate(texts):
         if request.target is None:
@@ -182,17 +186,17 @@ def requested_map(translation: "Translation", request: Request) -> "Attention":
     """Return the map to show; raise if it does not exist or if the gold alignment does not fit it."""
     from softgaze.explain.alignment import Alignment, check_bounds
 
-    attention = translation.attention
-    if attention is None or not translation.text:
-        raise UsageError(f"the translation of {translation.source!r} is empty, so it has no attention")
     view = request.view or {}
     is_page = request.output is not None and request.output.suffix.lower() == ".html"  # has a switch instead
     if not view and not is_page and (measure := translation.explanation.most_faithful_measure):
         view = {"measure": measure}
+    is_attribution, attention = view.get("measure") in ATTRIBUTIONS, translation.attention
+    if is_attribution and translation.text:
+        attention = translation.attribution(view["measure"]).map()
+    if attention is None or not translation.text:
+        raise UsageError(f"the translation of {translation.source!r} is empty, so it has no attention")
     try:
-        if view.get("measure") in ATTRIBUTIONS:
-            attention = translation.attribution(view["measure"]).map()
-        elif view:
+        if view and not is_attribution:
             attention = attention.with_view(**view)
     except ValueError as error:
         raise UsageError(f"no such attention map: {error}") from error
@@ -225,6 +229,8 @@ def write_map(
             occlusion=translation.occlusion,
             counterfactuals=results,
             opens_with=translation.explanation.opens_with(attention),
+            unsupported=translation.explanation.unsupported,
+            omitted=translation.explanation.omitted,
         )
         write_text(path, page)
 
@@ -249,8 +255,8 @@ def explanation_text(translation: "Translation", attention: "Attention", request
 
 def metric_texts(translation: "Translation", attention: "Attention", gold: "Alignment | None") -> dict[str, str]:
     from softgaze.explain.alignment import count_corpus
-    from softgaze.explain.corpus_report import omitted_words, source_needs
-    from softgaze.explain.occlusion import faithfulness, unsupported_words
+    from softgaze.explain.corpus_report import source_needs
+    from softgaze.explain.occlusion import faithfulness
     from softgaze.explain.render.terminal import (
         describe_coverage,
         describe_entropy,
@@ -264,14 +270,14 @@ def metric_texts(translation: "Translation", attention: "Attention", gold: "Alig
         occlusion = translation.explanation.occlusion_with_eos
         texts["faithfulness"] = describe_faithfulness(faithfulness(attention, occlusion[:-1]))
         need, words = source_needs(occlusion), attention.recording.source.words
-        if omitted := omitted_words(need):
+        if omitted := translation.explanation.omitted:
             names = list_words([words[position] for position in omitted])
             texts["omitted"] = f"{names} (without, the translation is {-min(need):.1f} nats likelier)"
         output = attention.recording.target.words
-        if unsupported := unsupported_words(output, translation.explanation.support):
+        if unsupported := translation.explanation.unsupported:
             texts["unsupported"] = list_words([output[position] for position in unsupported])
-    if attention.reliability is not None and attention.is_selected:
-        texts["reliability"] = attention.reliability.describe()
+    if attention.has_reliability:
+        texts["reliability"] = attention.reliability_text
     texts["entropy"] = describe_entropy(attention)
     texts["coverage"] = describe_coverage(attention)
     texts["sink"] = describe_sink(attention)
@@ -284,13 +290,12 @@ def metric_texts(translation: "Translation", attention: "Attention", gold: "Alig
 def explanation_json(translation: "Translation", attention: "Attention", request: Request) -> str:
     """Return the numbers of the map as a JSON line; all layers and heads are in `-o attention.json`."""
     from softgaze.explain.alignment import count_corpus
-    from softgaze.explain.corpus_report import omitted_words, source_needs
-    from softgaze.explain.occlusion import faithfulness, unsupported_words
+    from softgaze.explain.occlusion import faithfulness
     from softgaze.explain.render.terminal import summarize
 
-    occlusion, words = translation.explanation.occlusion_with_eos, attention.recording.source.words
+    explanation, words = translation.explanation, attention.recording.source.words
     output, is_cross = attention.recording.target.words, attention.view.kind == "cross"
-    agreement = faithfulness(attention, occlusion[:-1]) if is_cross else math.nan
+    agreement = faithfulness(attention, explanation.occlusion) if is_cross else math.nan
     aer = None if request.gold is None else round(count_corpus([attention.alignment()], [request.gold]).aer, 4)
     return json_line(
         {
@@ -300,13 +305,13 @@ def explanation_json(translation: "Translation", attention: "Attention", request
             "given": request.target is not None,
             "shows": attention.description,
             "plain": summarize(attention),
-            "reliability": attention.reliability.to_dict() if attention.reliability and attention.is_selected else None,
+            "reliability": attention.reliability.to_dict()
+            if attention.reliability and attention.has_reliability
+            else None,
             "faithfulness": None if math.isnan(agreement) else round(agreement, 4),
-            "omitted": [words[position] for position in omitted_words(source_needs(occlusion))],
-            "support": translation.explanation.support.round(4).tolist(),
-            "unsupported": [
-                output[position] for position in unsupported_words(output, translation.explanation.support)
-            ],
+            "omitted": [words[position] for position in explanation.omitted],
+            "support": explanation.support.round(4).tolist(),
+            "unsupported": [output[position] for position in explanation.unsupported],
             "sink": round(attention.sink, 4),
             "rows": attention.target,
             "columns": attention.source,

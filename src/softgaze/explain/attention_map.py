@@ -66,6 +66,11 @@ class LinkReliability:
         share = f"about {self.value:.0%} of the links of this sentence are right"
         return f"do not rely on this map: {share}" if self.is_low else share
 
+    def describe_sentence(self) -> str:
+        """Describe the reliability for the caption of an attribution, which has no links of its own."""
+        share = f"about {self.value:.0%} of the links of the attention map are right"
+        return f"do not rely on maps of this sentence: {share}" if self.is_low else share
+
     def to_dict(self) -> dict[str, Any]:
         """Return the reliability as JSON types."""
         return {"value": round(self.value, 4), "is_low": self.is_low, "links": [*self.links]}
@@ -218,7 +223,8 @@ class Attention:
     def description(self) -> str:
         """A description of this map for captions."""
         if self.recording.attribution:
-            return f"{self.recording.attribution}, {UNITS[self.view.unit]}; each row is the attribution of its word"
+            about = f"{self.recording.attribution}, {UNITS[self.view.unit]}; each row is the attribution of its word"
+            return f"{about}; {self.reliability_text}"
         return "; ".join(filter(None, [self.map_description, self.reliability_text if self.is_selected else ""]))
 
     @property
@@ -242,9 +248,15 @@ class Attention:
         return "; ".join(filter(None, [self.selected_map.describe(), self.reliability_text]))
 
     @property
+    def has_reliability(self) -> bool:
+        """Whether the reliability holds for what is shown: the selected map, or an attribution of the sentence."""
+        return self.reliability is not None and (self.is_selected or bool(self.recording.attribution))
+
+    @property
     def reliability_text(self) -> str:
         if self.reliability is not None:
-            return self.reliability.describe()
+            is_attribution = bool(self.recording.attribution)
+            return self.reliability.describe_sentence() if is_attribution else self.reliability.describe()
         return "reliability not measured" if self.grid is None else ""
 
     # --- other views of the same recording

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from softgaze.bundle import Tokenizers
 from softgaze.errors import UsageError, pick
-from softgaze.explain.attention_map import Attention
+from softgaze.explain.attention_map import Attention, LinkReliability
 from softgaze.explain.explanation import Translation, Translator, tokenized_pair
 from softgaze.explain.interventions import apply_interventions
 from softgaze.explain.occlusion import occlusion_scores
@@ -46,12 +46,14 @@ class Attribution:
     source: Matrix  # (T, S), signed: a negative word made the output word less likely
     prefix: Matrix | None = None  # (T, T) of earlier output words; None if the method has none
     source_share: Matrix | None = None  # (T,) of all contributions by size, BOS and EOS included
+    reliability: LinkReliability | None = None  # of the selected attention map on this sentence
 
     def map(self) -> Attention:
         """Return the positive contributions as a map like any other: rows sum to 1."""
         shown = Attention.of(self.source_words, self.target_words, normalize_rows(self.source.clip(min=0)))
         method = METHODS[self.method]
-        return replace(shown, recording=replace(shown.recording, note=method, attribution=method))
+        recording = replace(shown.recording, note=method, attribution=method)
+        return replace(shown, recording=recording, reliability=self.reliability)
 
 
 class Contrast(NamedTuple):

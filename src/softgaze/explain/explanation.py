@@ -13,7 +13,7 @@ from softgaze.bundle import FAITHFULNESS
 from softgaze.errors import UsageError
 from softgaze.explain.attention_map import Attention, default_attention
 from softgaze.explain.beam_tree import STATUSES, BeamHypothesis, BeamTrace, SearchLog
-from softgaze.explain.occlusion import faithfulness, occlusion_scores, word_support
+from softgaze.explain.occlusion import faithfulness, occlusion_scores, unsupported_words, word_support
 from softgaze.explain.recording import Matrix
 from softgaze.explain.scoring import IdPair, TokenizedPair, record_attention
 from softgaze.explain.what_if import (
@@ -94,16 +94,34 @@ class Explanation:
     @cached_property
     def support(self) -> Matrix:
         """(output words,): how far the source explains each word, 0 to 1; see `occlusion.word_support`."""
+        return word_support(self.occlusion, self._word_features[1][:, 0])
+
+    @cached_property
+    def _word_features(self) -> tuple[tuple[str, ...], Matrix]:
+        """The output words and their features."""
         from softgaze.explain.confidence import word_features
 
-        [(_, features)] = word_features(self.translator, [self.translation])
-        return word_support(self.occlusion, features[:, 0])
+        [found] = word_features(self.translator, [self.translation])
+        return found
+
+    @property
+    def unsupported(self) -> tuple[int, ...]:
+        """The output words that the source hardly explains, perhaps hallucinated."""
+        return unsupported_words(self._word_features[0], self.support)
+
+    @property
+    def omitted(self) -> tuple[int, ...]:
+        """The source words that the translation does not express, perhaps dropped."""
+        from softgaze.explain.corpus_report import omitted_words, source_needs
+
+        return omitted_words(source_needs(self.occlusion_with_eos))
 
     def attribution(self, method: str = "gradient") -> "Attribution":
         """Attribute each output word to source words: by gradient, contribution or occlusion; needs torch."""
         from softgaze.explain.attribution import attribute
 
-        return attribute(self.translator, self.translation, method)
+        attribution = attribute(self.translator, self.translation, method)
+        return replace(attribution, reliability=self.attention.reliability if self.attention else None)
 
     @property
     def most_faithful_measure(self) -> str | None:

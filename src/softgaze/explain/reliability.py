@@ -64,13 +64,14 @@ def with_reliability(
 ) -> list[Attention | None]:
     """Return the maps with their reliability, from one pass over all pairs; unchanged if the model has no fit for them.
 
-    Pairs with interventions have none: the function was fitted on unchanged attention.
+    Pairs with interventions have none: the function was fitted on unchanged attention. Empty outputs have no links.
     """
     calibration = ReliabilityCalibration.of_facts(translator.bundle.facts)
     fitting = [
         number
         for number, (pair, attention) in enumerate(zip(pairs, maps, strict=True))
         if attention is not None and pair.parts and calibration is not None and attention.view == calibration.view
+        if attention.recording.target.words
         if not any(part.interventions for part in pair.parts)
     ]
     found = [*maps]

@@ -207,10 +207,16 @@ class ExplainPageJob:
         if best.attention is None or not best.parts:
             return [None]
         what_ifs = best.explanation.counterfactuals(best.attention) if self.what_if else ()
-        opens_with = best.explanation.opens_with(best.attention)
-        return [
-            attention_page(best.attention, occlusion=best.occlusion, counterfactuals=what_ifs, opens_with=opens_with)
-        ]
+        explanation = best.explanation
+        page = attention_page(
+            best.attention,
+            occlusion=explanation.occlusion,
+            counterfactuals=what_ifs,
+            opens_with=explanation.opens_with(best.attention),
+            unsupported=explanation.unsupported,
+            omitted=explanation.omitted,
+        )
+        return [page]
 
 
 @dataclass(frozen=True)

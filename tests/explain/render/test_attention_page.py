@@ -2,7 +2,7 @@
 
 import json
 import re
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from itertools import product
 from xml.etree import ElementTree
 
@@ -11,6 +11,7 @@ import pytest
 
 from maps import random_attention, random_recording, random_stack
 from softgaze.explain import Alignment, Attention, Recording, SelectedMap, View
+from softgaze.explain.attention_map import MIN_RELIABILITY, LinkReliability
 from softgaze.explain.map_selection import occlusion_agreement, word_maps
 from softgaze.explain.occlusion import faithfulness
 from softgaze.explain.recording import MEASURES, ROWS, UNITS, PartAttention
@@ -482,6 +483,38 @@ def test_a_switch_shows_what_it_attended_to_or_what_mattered(open_page, opens_wi
         assert page.inner_text("#description").startswith("occlusion") == (shown == "occlusion")
         assert page.locator("button", has_text=names[shown]).get_attribute("aria-pressed") == "true"
         assert page.is_disabled("#save-json") == (shown == "occlusion")
+
+
+@pytest.mark.parametrize("value", [0.9, 0.3])
+def test_the_warning_stays_when_another_map_is_shown(open_page, value):
+    shown = replace(
+        example(), selected_map=SelectedMap(View(), 0.5, "occlusion", 9), reliability=LinkReliability((value,))
+    )
+    page = open_page(attention_page(shown, occlusion=np.ones((3, 5)), opens_with="occlusion"))
+    for _ in range(2):
+        assert f"{value:.0%}".replace("%", " %") in page.inner_text("#reliability")
+        assert ("Do not rely" in page.inner_text("#reliability")) == (value < MIN_RELIABILITY)
+        assert (page.get_attribute("#reliability", "class") == "warning") == (value < MIN_RELIABILITY)
+        page.click("button:has-text('What it attended to')")
+
+
+def test_a_page_of_a_model_without_reliability_says_so(open_page):
+    page = open_page(attention_page(example(), occlusion=np.ones((3, 5))))
+    assert "not measured" in page.inner_text("#reliability")
+    assert page.get_attribute("#reliability", "class") != "warning"
+
+
+def test_words_without_support_and_omitted_words_are_marked(open_page):
+    page = open_page(attention_page(example(), occlusion=np.ones((3, 5)), unsupported=[1], omitted=[0, 3]))
+    for _ in range(2):
+        assert page.locator(f"{OUTPUT}.unsupported").all_inner_texts() == [TARGET[1]]
+        assert page.locator(f"{INPUT}.omitted").all_inner_texts() == [SOURCE[0], SOURCE[3]]
+        page.click("button:has-text('What mattered')")
+    lines = page.inner_text("#flags").splitlines()
+    assert [line.partition(": ")[2] for line in lines] == [TARGET[1], f"{SOURCE[0]} · {SOURCE[3]}"]
+    page.click("[data-field=unit] [data-option=subwords]")
+    assert page.locator(f"{OUTPUT}.unsupported").all_inner_texts() == [TARGET[1]]
+    assert not open_page(attention_page(example())).is_visible("#flags")
 
 
 def test_without_occlusion_there_is_no_switch(open_page):

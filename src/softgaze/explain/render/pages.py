@@ -108,12 +108,14 @@ def attention_page(
     counterfactuals: Iterable[Counterfactual] = (),
     title: str | None = None,
     opens_with: str = "attention",
+    unsupported: Sequence[int] = (),
+    omitted: Sequence[int] = (),
 ) -> str:
     """Return the page of one sentence.
 
     `gold` links are outlined, heads are sorted by their agreement with `occlusion` (target words, source words), and
     the what-if tab shows the `counterfactuals`. With `occlusion`, a switch shows it as a map; the page `opens_with`
-    "attention" or "occlusion".
+    "attention" or "occlusion". Output words that are `unsupported` and source words that are `omitted` are marked.
     """
     recording, packed = attention.recording, None
     if occlusion is not None:
@@ -132,6 +134,7 @@ def attention_page(
         "gold": {"links": sorted(gold.links), "possible": sorted(gold.possible)} if gold else None,
         "occlusion": packed,
         "opensWith": opens_with,
+        "flags": {"row": [*unsupported], "column": [*omitted]},
         "counterfactuals": [_counterfactual_record(each) for each in counterfactuals],
     }
     texts = " → ".join(" ".join(text.words) for text in (recording.source, recording.target))

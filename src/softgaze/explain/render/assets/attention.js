@@ -136,12 +136,35 @@ const isShownSelected = () => Boolean(data.selected && !state.showsOcclusion && 
 
 /* How far the shown map can be relied on; a low value is a warning. */
 function showReliability() {
-  const { reliability } = data, isSelected = isShownSelected();
-  const share = reliability && `About ${Math.round(100 * reliability.value)} % of the links of this sentence are right`;
-  find("reliability").hidden = !reliability;
-  find("reliability").classList.toggle("warning", Boolean(reliability?.is_low && isSelected));
-  if (!reliability) return;
-  find("reliability").textContent = !isSelected ? "The reliability of this map was not measured." : reliability.is_low ? `Do not rely on this map. ${share}.` : `${share}.`;
+  const { reliability } = data, element = find("reliability"), of = isShownSelected() ? "this map" : "the selected attention map";
+  element.hidden = !reliability && !occlusion; // the map of no model
+  element.classList.toggle("warning", Boolean(reliability?.is_low));
+  const share = reliability && `About ${Math.round(100 * reliability.value)} % of the links of ${of} are right in this sentence.`;
+  element.textContent = !reliability ? "The reliability of the maps of this sentence was not measured."
+    : reliability.is_low ? `Do not rely on ${isShownSelected() ? "this map" : "maps of this sentence"}. ${share}` : share;
+}
+
+const FLAGS = { row: ["unsupported", "Perhaps hallucinated, because no source word explains it"], column: ["omitted", "Perhaps dropped, because the translation is more likely without it"] };
+
+/* Mark output words without support and source words without a translation. */
+function showFlags() {
+  if (state.map.view.kind !== "cross") return;
+  for (const [side, [name, meaning]] of Object.entries(FLAGS)) {
+    state.map[`${side}s`].forEach((label, number) => {
+      if (label.word === null || !data.flags[side].includes(label.word)) return;
+      ribbons.words[side][number].classList.add(name);
+      ribbons.words[side][number].title = meaning;
+    });
+  }
+}
+
+/* The marked words as text. */
+function describeFlags() {
+  const words = { row: recording.target.words, column: recording.source.words };
+  const lines = Object.entries(FLAGS).filter(([side]) => data.flags[side].length)
+    .map(([side, [, meaning]]) => make("span", {}, `${meaning}: `, ...joinGroups(data.flags[side].map((number) => [word(words[side][number])]), " · ")));
+  find("flags").hidden = !lines.length;
+  find("flags").replaceChildren(...joinGroups(lines.map((line) => [line]), make("br")));
 }
 
 /* The map as a table for screen readers. */
@@ -192,6 +215,7 @@ function showView() {
   const gold = goldCells(state.map);
   const description = state.showsOcclusion ? OCCLUSION_DESCRIPTION : describeMap(recording, state.view, data.names, data.selected);
   ribbons.show(state.map, gold, SIDE_NAMES[state.map.view.kind]);
+  showFlags();
   heatmap.show(state.map, gold);
   find("heat").setAttribute("aria-label", `Heat map of the ${description}. The table below has the same numbers.`);
   find("description").textContent = description;
@@ -477,6 +501,7 @@ function start() {
   makeControls();
   makeWhatIf();
   makeDownloads();
+  describeFlags();
   showView();
   document.addEventListener("keydown", onKey);
   find("previous").addEventListener("click", () => stepReplay(-1));
