@@ -60,6 +60,9 @@ def read_lists(images: Path, captions: Path, splits: Path) -> dict[str, Captions
         parts[part] = {name: known[name] for name in names if name in known}
         if not parts[part]:
             raise DataError(f"{lists[0]}: none of its {len(names):,} images has a caption in {captions}")
+        if missing := [name for name in names if name not in known]:
+            counted = f"{len(missing):,} of {len(names):,} images"
+            print(f"left out: {counted} of {lists[0]} have no caption, such as {missing[0]}", file=sys.stderr)
     return parts
 
 
@@ -74,8 +77,7 @@ def write_captions(parts: dict[str, Captions], out: Path, language: str) -> dict
             for name, texts in captions.items()
             for number, text in enumerate(texts)
         ]
-        if not files[part].exists():  # a resumed run compares the time of its files
-            files[part].write_text("".join(lines), encoding="utf-8")
+        files[part].write_text("".join(lines), encoding="utf-8")  # a resumed run rejects other captions
     return files
 
 

@@ -182,7 +182,7 @@ def test_skipped_rows_and_images_are_reported(images):
     assert result.returncode == 0, result.stderr
     for name in ("gone.png", "out.png", "images/001.png"):
         assert sum(name in line for line in result.stderr.splitlines()) == 1
-    assert sum("2 captions repeat" in line for line in result.stderr.splitlines()) == 1
+    assert sum("repeated captions left out: 2" in line for line in result.stderr.splitlines()) == 1
 
 
 def test_a_dry_run_on_images_leaves_nothing(images):

@@ -171,6 +171,25 @@ def test_pooled_features_are_one_vector_and_their_order_does_not_matter(decoder)
     assert not torch.allclose(before, model(Source(source.values * 2 + 1, source.lengths), target))
 
 
+def test_features_are_normed_and_projected_but_need_no_gradient():
+    encoder, source = on_features().feature_encoder, regions()
+    for parameter in (encoder.norm.weight, encoder.norm.bias, encoder.project.bias):
+        torch.nn.init.normal_(parameter)
+    mask = padding_mask(source.lengths, source.values.shape[1])
+    reference = encoder.positions(encoder.project(encoder.norm(source.values)))
+    parameters = [*encoder.norm.parameters(), *encoder.project.parameters()]
+    draw = torch.randn(reference.shape)
+    expected = torch.autograd.grad((reference * draw).sum(), parameters)
+    features = encoder(source.values, mask)
+    same(features, reference, within=1e-5)
+    for one, other in zip(torch.autograd.grad((features * draw).sum(), parameters), expected, strict=True):
+        same(one, other, within=1e-4)
+    functions = {features.grad_fn}
+    while more := {each for one in functions for each, _ in one.next_functions if each} - functions:
+        functions |= more
+    assert not any("LayerNorm" in function.name() for function in functions)  # its gradient is the widest product
+
+
 def test_self_attention_among_regions_is_seen_by_a_hook():
     model, seen = on_features(self_attention=True, encoder_layers=2), []
 

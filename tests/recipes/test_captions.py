@@ -102,9 +102,18 @@ def test_captions_to_train_on_are_the_words_that_are_scored(tmp_path, language, 
     _, words = caption_splitter(language)
     for part in ("train", "dev"):
         assert all(line.partition("\t")[2].split() == words(text) for line in lines[part])
-    before = files["train"].stat().st_mtime_ns
     write_captions({part: {"b.png": ["other"]} for part in PARTS}, tmp_path, language)
-    assert files["train"].stat().st_mtime_ns == before  # a resumed run finds the files it started with
+    assert files["train"].read_text() == "b.png#0\tother\n"  # never the captions of an earlier command
+
+
+def test_listed_photos_without_a_caption_are_one_line(tmp_path, capsys):
+    write_album(tmp_path)
+    with (tmp_path / "Flickr_8k.trainImages.txt").open("a") as file:
+        file.write("uncaptioned.png\nanother.png\n")
+    assert len(read_lists(tmp_path / "images", tmp_path / "captions.token.txt", tmp_path)["train"]) == 8
+    [line] = capsys.readouterr().err.splitlines()
+    assert "2 of 10 images" in line
+    assert "uncaptioned.png" in line
 
 
 def test_many_captions_without_a_photo_are_a_few_lines(tmp_path, capsys):

@@ -7,7 +7,7 @@ from corpora import corpus
 from softgaze.config import parse_config, resolve
 from softgaze.data.captions import CaptionCorpus
 from softgaze.data.processors import BackboneProcessor, ImageProcessor
-from softgaze.training.budget_choices import choose_for_budget, corpus_tokens
+from softgaze.training.budget_choices import PHOTO_UPDATES_PER_MINUTE, choose_for_budget, corpus_tokens
 
 LAYERS = {"model.options.encoder_layers", "model.options.decoder_layers"}
 OPEN = {"training.warmup", "model.options.dropout", "validation.every", *LAYERS}
@@ -108,6 +108,16 @@ def test_more_photos_need_rarer_validations(tmp_path):
     few, many = photos(tmp_path / "few"), photos(tmp_path / "many", count=450)
     intervals = [chosen(each, model=PHOTOS, budget={"minutes": 60})["validation.every"] for each in (few, many)]
     assert intervals[0] < intervals[1]
+
+
+def test_a_budget_too_short_to_overfit_has_fewer_validations(tmp_path):
+    album, validations = photos(tmp_path, count=450), []
+    for minutes in (2, 240):
+        model = {**PHOTOS, "size": "small"}
+        result, _ = choose_for_budget(config(model=model, budget={"minutes": minutes}), album)
+        updates = min(PHOTO_UPDATES_PER_MINUTE["small"] * minutes, result.budget.epochs * 900 * 49 / 2048)
+        validations.append(updates / result.validation.every)
+    assert validations[0] < 0.6 * validations[1]
 
 
 def test_given_settings_of_a_captioner_are_kept(tmp_path):

@@ -46,6 +46,9 @@ def test_the_dev_loss_is_the_mean_over_tokens(tmp_path, monkeypatch, tokens):
         losses += F.cross_entropy(logits[0], torch.tensor([*target, EOS]), reduction="none").tolist()
     loss = dev_loss(model, Shards(tmp_path / "dev"), CPU)
     assert loss == pytest.approx(sum(losses) / len(losses), abs=1e-10)
+    first = sum(len(target) + 1 for _, target in PAIRS[:2])
+    loss = dev_loss(model, Shards(tmp_path / "dev"), CPU, limit=2)
+    assert loss == pytest.approx(sum(losses[:first]) / first, abs=1e-10)
 
 
 @pytest.mark.parametrize(("tokens", "batches"), [(1, 12), (40, None), (4096, 1)])

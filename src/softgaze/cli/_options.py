@@ -378,7 +378,7 @@ class CaptionFiles(NamedTuple):
         held_out = [CaptionCorpus.of(*paths, train.processor, skip) for paths in dev]
         skip.summarize()
         if repeated := sum(corpus.repeated for corpus in (train, *held_out)):
-            warn(f"{repeated:,} captions repeat another caption of the same file; each is used once")
+            warn(f"each caption of a file is used once; repeated captions left out: {repeated:,}")
         return train, held_out[0] if held_out else None
 
 

@@ -152,8 +152,8 @@ def store_features(corpora: "Sequence[Corpus | CaptionCorpus]") -> None:
     images = list(dict.fromkeys(Path(pair.source) for corpus in corpora for pair in corpus))
     warn(f"features of {processor.backbone} for {len(images):,} images")
     with progress(len(images), "images") as advance:
-        computed = extract_features(processor, images, BACKBONE_BATCH, advance)
-    warn(f"{computed:,} computed, {len(images) - computed:,} from the cache")
+        extraction = extract_features(processor, images, BACKBONE_BATCH, advance)
+    warn(str(extraction))
 
 
 def read_test_set(test: tuple[Path, Path], init: Path | None) -> "list[Pair]":

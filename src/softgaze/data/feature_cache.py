@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hashlib import sha256
 from itertools import islice
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -49,36 +49,51 @@ class FeatureCache:
             np.save(file, features.astype(np.float16))
 
 
+class Extraction(NamedTuple):
+    """Counts of images by where their features came from."""
+
+    computed: int = 0
+    stored: int = 0
+    unreadable: int = 0
+
+    def __str__(self) -> str:
+        counts = f"{self.computed:,} computed, {self.stored:,} from the cache"
+        return f"{counts}, {self.unreadable:,} not readable" if self.unreadable else counts
+
+
 def extract_features(
     processor: "BackboneProcessor", images: Sequence[Path], batch: int, advance: Callable[[int], None]
-) -> int:
-    """Store the features of all images that are not stored yet; return how many were computed.
+) -> Extraction:
+    """Store the features of all images that are not stored yet; return the counts.
 
     Files are decoded by one thread per core while the network runs. `advance` receives the number of finished images.
     A file that cannot be read is skipped: encoding the corpus reports it.
     """
     cache = processor.feature_cache
     if cache is None:
-        return 0
-    computed = 0
+        return Extraction()
+    computed = unreadable = done = 0
 
-    def decode(image: Path) -> tuple[Path, Array] | None:
-        """Return the cache path and the patches of an image, None if there is nothing to compute."""
+    def decode(image: Path) -> tuple[Path | None, Array | None]:
+        """Return the cache path and the patches of an image: no patches if stored, neither if unreadable."""
         try:
             path = cache.path(image)
-            return None if cache.load(path, processor.feature_shape) is not None else (path, processor.read(image))
+            is_stored = cache.load(path, processor.feature_shape) is not None
+            return path, None if is_stored else processor.read(image)
         except (OSError, DataError):
-            return None
+            return None, None
 
     stream = iter(dict.fromkeys(images))
     with ThreadPoolExecutor(cores()) as pool:
         block = [pool.submit(decode, image) for image in islice(stream, batch)]
         while block:
             following = [pool.submit(decode, image) for image in islice(stream, batch)]
-            missing = [decoded for job in block if (decoded := job.result()) is not None]
+            decoded = [job.result() for job in block]
+            missing = [(path, patches) for path, patches in decoded if path is not None and patches is not None]
             for (path, _), features in zip(missing, processor.forward([part for _, part in missing]), strict=True):
                 cache.store(path, features)
-            computed += len(missing)
+            computed, done = computed + len(missing), done + len(block)
+            unreadable += sum(path is None for path, _ in decoded)
             advance(len(block))
             block = following
-    return computed
+    return Extraction(computed, done - computed - unreadable, unreadable)

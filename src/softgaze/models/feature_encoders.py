@@ -189,7 +189,10 @@ class PrecomputedFeatures(SelfAttentionLayers):
 
     def forward(self, values: Tensor, mask: Tensor, hook: AttentionHook | None = None) -> Tensor:
         """(B, S, W) -> (B, S, D)."""
-        projected = self.project(self.norm(values.to(self.norm.weight.dtype)))
+        # Scale and shift of the norm are moved into the projection: frozen features then need no gradient.
+        normed = F.layer_norm(values.to(self.norm.weight.dtype), self.norm.normalized_shape, eps=self.norm.eps)
+        bias = F.linear(self.norm.bias, self.project.weight, self.project.bias)
+        projected = F.linear(normed, self.project.weight * self.norm.weight, bias)
         features: Tensor = self.dropout(self.positions(projected))
         if self.layers:
             features = self.last_norm(self.attend(features, mask, hook))

@@ -84,8 +84,10 @@ def choose_photo_settings(config: Config, updates: int, per_epoch: int, most: in
     updates = min(updates, epochs * per_epoch) if epochs else updates
     yield from choose_warmup(config, updates)
     if config.validation.every is None:
-        every = max(MIN_PHOTO_INTERVAL, updates // PHOTO_VALIDATIONS)
-        yield Choice("validation.every", every, f"about {updates:,} updates: find the best before overfitting")
+        overfits = epochs is not None and updates >= epochs * per_epoch
+        why = "find the best before overfitting" if overfits else "too few to overfit, most of the time for training"
+        every = max(MIN_PHOTO_INTERVAL, updates // (PHOTO_VALIDATIONS if overfits else VALIDATIONS))
+        yield Choice("validation.every", every, f"about {updates:,} updates: {why}")
 
 
 def with_choices(config: Config, choices: Iterable[Choice]) -> Config:

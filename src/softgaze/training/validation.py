@@ -57,9 +57,10 @@ def validate(
         references.setdefault(pair.source, []).append(pair.target)
     entries = [([pair.target], pair.source) for pair in data.dev_text] if is_text else []
     entries = (entries or [(texts, source) for source, texts in references.items()])[: settings.sentences]
+    captions_scored = None if is_text else sum(len(texts) for texts, _ in entries)  # the loss of more takes minutes
     with evaluating(model):
         outputs = translate_greedy(model, data.tokenizers, [source for _, source in entries], device)
-        loss = dev_loss(model, data.dev, device, data.tokenizers.frame)
+        loss = dev_loss(model, data.dev, device, data.tokenizers.frame, captions_scored)
     samples = tuple((source, texts[0], output) for (texts, source), output in zip(entries, outputs, strict=True))
     expected = [texts for texts, _ in entries]
     if is_text:
@@ -131,9 +132,11 @@ def evaluating(model: Seq2Seq) -> Iterator[None]:
 
 
 @torch.no_grad()
-def dev_loss(model: Seq2Seq, shards: Shards, device: torch.device, frame: Frame = Frame()) -> float:
-    """Return the loss per token without label smoothing; its exponential is the perplexity."""
-    longest = shards.lengths(np.arange(len(shards))).max(axis=1) + 1
+def dev_loss(
+    model: Seq2Seq, shards: Shards, device: torch.device, frame: Frame = Frame(), limit: int | None = None
+) -> float:
+    """Return the loss per token of the first `limit` pairs without label smoothing; its exponential is perplexity."""
+    longest = shards.lengths(np.arange(len(shards))[:limit]).max(axis=1) + 1
     total, tokens = 0.0, 0
     for pairs in batch_by_length(longest, BATCH_TOKENS):
         batch = collate(shards, Batch(pairs, 0), device, frame=frame)
