@@ -20,7 +20,8 @@ $(BIN)/python:
 
 # One command for all requirements, so that the constraint file always decides the version of torch.
 $(VENV)/.ready: $(INPUTS) | $(BIN)/python
-	$(PIP) -e '.[all]'
+	@echo 'Installing softgaze and its packages, about 2 GB, into $(VENV). This takes minutes and prints nothing.'
+	@$(PIP) -e '.[all]'
 	@touch $@
 
 $(VENV)/.ready-dev: $(INPUTS) | $(BIN)/python

@@ -4,15 +4,17 @@
     python -m benchmarks.learning minutes --train SRC TGT --dev SRC TGT    minutes to a BLEU, compared with JoeyNMT
     python -m benchmarks.learning starts --train SRC TGT --dev SRC TGT     from corpus statistics, and from noise
     python -m benchmarks.learning budgets --train SRC TGT --dev SRC TGT    the default command with a budget of minutes
+    python -m benchmarks.learning quickstart                               `softgaze quickstart`, from nothing
 
-They write `learning-curves.md`, `learning-minutes.md`, `learning-starts.md` and `learning-budgets.md`. The first three
-resume after an interruption. `starts` and `budgets` add their runs to the JSON file of the same name.
+They write `learning-curves.md`, `learning-minutes.md` and so on. The first three resume after an interruption.
+`starts`, `budgets` and `quickstart` add their runs to the JSON file of the same name.
 """
 
 import argparse
 import json
 import os
 import resource
+import shutil
 import statistics
 import subprocess
 import sys
@@ -217,6 +219,7 @@ def measure_start(row: dict[str, Any], arguments: argparse.Namespace) -> dict[st
     out = WORK / "learning" / "-".join(str(row[key]) for key in START_KEY)
     options = ["--arch", row["arch"], "--warm-start", row["start"], "--seed", str(row["seed"])]
     options += ["--steps", str(row["updates"]), "--set", f"model.options.dropout={row['dropout']}", "--fresh"]
+    options += [word for setting in arguments.set for word in ("--set", setting)]
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     last = train(out, arguments, *options)[-1]
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
@@ -293,26 +296,81 @@ def budget_table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+# --- the quickstart ---------------------------------------------------------------------------------------------
+
+QUICKSTARTS = HERE / "learning-quickstart.json"
+
+
+def quickstart(arguments: argparse.Namespace) -> str:
+    """Run `softgaze quickstart` once per seed, and return the table of all recorded runs."""
+    rows = json.loads(QUICKSTARTS.read_text(encoding="utf-8")) if QUICKSTARTS.exists() else []
+    for seed in arguments.seeds:
+        rows.append(measure_quickstart(seed, arguments.threads))
+        QUICKSTARTS.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return quickstart_table(rows)
+
+
+def measure_quickstart(seed: int, threads: int) -> dict[str, Any]:
+    """Return the seconds of training and of the whole command, and the scores of greedy test translations."""
+    out = WORK / f"learning/quickstart-{seed}"
+    shutil.rmtree(out, ignore_errors=True)
+    environment = environment_of(ROOT, ROOT / "src", threads=threads)
+    load, start = os.getloadavg()[0], time.monotonic()
+    command = [sys.executable, "-m", "softgaze", "quickstart", "--out", str(out), "--seed", str(seed)]
+    subprocess.run(command, check=True, env=environment)
+    wall = time.monotonic() - start
+    test = [str(out / "data" / f"test.{language}") for language in ("en", "ko")]
+    evaluate = [sys.executable, "-m", "softgaze", "evaluate", str(out / "model"), "--test", *test]
+    done = subprocess.run(
+        [*evaluate, "--beam-size", "1", "--json"], check=True, env=environment, stdout=subprocess.PIPE
+    )
+    scores = json.loads(done.stdout)
+    facts = json.loads((out / "model" / "result.json").read_text(encoding="utf-8"))
+    return {
+        "seed": seed,
+        "updates": facts["step"],
+        "training_seconds": round(60 * facts["minutes"]),
+        "wall_seconds": round(wall),
+        "exact": round(scores["exact"], 1),
+        "bleu": round(scores["bleu"], 1),
+        "load": round(load, 1),
+    }
+
+
+def quickstart_table(rows: Sequence[dict[str, Any]]) -> str:
+    """Return one line per run; the load is that before the command."""
+    titles = ("seed", "updates", "seconds of training", "seconds in all", "exactly right", "test BLEU", "load")
+    lines = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
+    for row in rows:
+        cells = [str(row[key]) for key in ("seed", "updates", "training_seconds", "wall_seconds")]
+        lines.append(f"| {' | '.join(cells)} | {row['exact']:.1f} % | {row['bleu']:.1f} | {row['load']} |")
+    return "\n".join(lines) + "\n"
+
+
 # --- command line -----------------------------------------------------------------------------------------------
 
-KINDS = {"curves": curves, "minutes": minutes, "starts": starts, "budgets": budgets}
+KINDS = {"curves": curves, "minutes": minutes, "starts": starts, "budgets": budgets, "quickstart": quickstart}
 
 
 def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="python -m benchmarks.learning", description=__doc__.split("\n\n")[0])
     parser.add_argument("kind", choices=KINDS)
-    parser.add_argument("--train", nargs=2, metavar=("SRC", "TGT"), required=True)
-    parser.add_argument("--dev", nargs=2, metavar=("SRC", "TGT"), required=True)
+    parser.add_argument("--train", nargs=2, metavar=("SRC", "TGT"))
+    parser.add_argument("--dev", nargs=2, metavar=("SRC", "TGT"))
     parser.add_argument("--steps", type=int, default=2000, help="curves, starts: updates")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2], help="curves, starts: so many runs each way")
     parser.add_argument("--corpus", default="multi30k en-de", help="starts: name of the corpus in the table")
     parser.add_argument("--arch", default="transformer", help="starts: architecture")
     parser.add_argument("--dropout", type=float, default=0.0, help="starts: dropout")
+    parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="starts: further settings")
     parser.add_argument("--minutes", type=float, default=20, help="minutes: for each contender")
     parser.add_argument("--budgets", type=float, nargs="+", default=[2.0, 5.0], help="budgets: minutes of training")
     parser.add_argument("--every", type=int, default=250, help="updates between validations")
     parser.add_argument("--threads", type=int, default=2)
-    return parser.parse_args(given)
+    arguments = parser.parse_args(given)
+    if arguments.kind != "quickstart" and not (arguments.train and arguments.dev):
+        parser.error(f"{arguments.kind} needs --train and --dev")
+    return arguments
 
 
 def main() -> None:

@@ -5,7 +5,7 @@ many requests, one that does not, and one on torch. They are loaded in turns, so
 conditions.
 `--minutes 10` then loads the first one for that long, after a quarter of it to warm up, to see whether its memory
 grows. Without MODEL, the model of `softgaze quickstart` is used, and trained if it does not exist. `/health` is polled
-all the time.
+all the time. `--before DIR` also loads a server of an earlier checkout, whose package is in DIR/src.
 """
 
 import argparse
@@ -170,10 +170,11 @@ class Server:
 
 
 @contextmanager
-def serving(model: Path, *flags: str) -> Iterator[Server]:
-    """Run `softgaze serve` on a free port."""
+def serving(model: Path, *flags: str, package: Path | None = None) -> Iterator[Server]:
+    """Run `softgaze serve` on a free port, of this package or of another one."""
     command = [sys.executable, "-m", "softgaze", "serve", str(model), "--port", "0", *flags]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+    environment = os.environ | ({"PYTHONPATH": str(package)} if package else {})
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment) as process:
         try:
             line = next((line for line in process.stdout or () if line.startswith("Serving on ")), None)
             if line is None:
@@ -259,6 +260,8 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=10, help="of a round")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--minutes", type=float, default=0, help="then as long on the first server, for its memory")
+    parser.add_argument("--before", type=Path, metavar="DIR", help="checkout of an earlier version to compare with")
+    parser.add_argument("--out", type=Path, help="also write the report to this file")
     given = parser.parse_args()
     model = given.model or own_model()
     texts = given.text.read_text(encoding="utf-8").splitlines() if given.text else mixed()
@@ -272,6 +275,8 @@ def main() -> None:
 
     with ExitStack() as stack:
         servers = {name: stack.enter_context(serving(model, *SERVERS[name])) for name in given.servers}
+        if given.before:
+            servers["before"] = stack.enter_context(serving(model, package=given.before / "src"))
         together = servers[given.servers[0]]
         rounds: dict[str, list[LoadResult]] = {name: [] for name in servers}
         for server in servers.values():
@@ -279,15 +284,26 @@ def main() -> None:
         for _ in range(given.rounds):
             for name, server in servers.items():
                 rounds[name].append(loaded(server, given.seconds))
-        print(table(rounds))
+        report = [table(rounds)]
         if given.minutes:
             loaded(together, 60 * given.minutes / 4)  # the allocator meets batches of every size
             before = together.memory
             result = loaded(together, 60 * given.minutes)
             grown = f"{before:,.0f} MB → {together.memory:,.0f} MB ({together.memory / before - 1:+.1%})"
-            print(f"\n{given.minutes:g} minutes: memory {grown}", "", row("together", [result]), sep="\n")
-            print(dict(result.statuses))
-    print(f"\n{circumstances('load')}")
+            report += [
+                f"{given.minutes:g} minutes: memory {grown}",
+                row("together", [result]),
+                str(dict(result.statuses)),
+            ]
+    report.append(circumstances("load"))
+    print("\n\n".join(report))
+    if given.out:
+        page = [
+            "# A server under load",
+            f"{given.clients} clients, {given.rounds} rounds of {given.seconds:g} s.",
+            *report,
+        ]
+        given.out.write_text("\n\n".join(page) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

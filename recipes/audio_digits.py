@@ -82,8 +82,11 @@ def error_rate(outputs: list[str], references: list[str]) -> float:
     return 100 * sum(map(edits, outputs, references)) / sum(map(len, references))
 
 
-def forward_share(attentions: list[Any]) -> dict[str, float]:
-    """Return how often the centre of attention moves forward between words, and its rank correlation with time."""
+def forward_share(attentions: list[Any]) -> dict[str, float | None]:
+    """Return how often the centre of attention moves forward between words, and its rank correlation with time.
+
+    Both are None if no transcription has two words.
+    """
     steps, correlations = [], []
     for attention in attentions:
         weights = attention.words().word_weights()
@@ -92,6 +95,8 @@ def forward_share(attentions: list[Any]) -> dict[str, float]:
         if len(centers) > 1:
             ranks = centers.argsort().argsort()
             correlations.append(np.corrcoef(ranks, np.arange(len(ranks)))[0, 1])
+    if not steps:
+        return {"forward_steps": None, "rank_correlation": None}
     return {
         "forward_steps": round(float(np.mean(steps)), 3),
         "rank_correlation": round(float(np.mean(correlations)), 3),

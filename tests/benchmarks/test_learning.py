@@ -2,8 +2,19 @@
 
 import json
 
-from benchmarks.learning import BUDGETS, STARTS, Validation, budget_table, first_at, level_table, scored, start_table
-from benchmarks.training import ROOT
+import pytest
+
+from benchmarks.learning import (
+    BUDGETS,
+    STARTS,
+    Validation,
+    budget_table,
+    first_at,
+    level_table,
+    parse,
+    scored,
+    start_table,
+)
 from bundles import tokenizer
 from softgaze.bundle import Tokenizers
 
@@ -20,16 +31,18 @@ def test_a_level_is_reached_at_the_first_validation_above_it():
     assert "| ours | 4.0 | 8.0 | 36.0 |" in level_table({"ours": found})
 
 
-def test_the_page_about_the_warm_start_shows_the_recorded_runs():
-    rows = json.loads(STARTS.read_text(encoding="utf-8"))
+@pytest.mark.parametrize(("record", "table"), [(STARTS, start_table), (BUDGETS, budget_table)])
+def test_the_page_of_a_record_has_all_its_runs(record, table):
+    rows = json.loads(record.read_text(encoding="utf-8"))
     assert rows
-    assert start_table(rows) in (ROOT / "docs" / "warm-start.md").read_text(encoding="utf-8")
+    assert table(rows) in record.with_suffix(".md").read_text(encoding="utf-8")
 
 
-def test_the_page_shows_the_recorded_budgets():
-    rows = json.loads(BUDGETS.read_text(encoding="utf-8"))
-    assert rows
-    assert budget_table(rows) in (ROOT / "docs" / "warm-start.md").read_text(encoding="utf-8")
+def test_only_the_quickstart_brings_its_own_text(capsys):
+    assert parse(["quickstart"]).train is None
+    with pytest.raises(SystemExit):
+        parse(["starts"])
+    assert "--train" in capsys.readouterr().err
 
 
 def test_what_a_peer_said_in_pieces_is_scored_as_text(tmp_path):

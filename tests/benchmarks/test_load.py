@@ -4,6 +4,7 @@ import json
 from collections import Counter
 
 from benchmarks.load import BAD, LoadResult, load, mixed, percentile, serving, table
+from benchmarks.training import ROOT
 from bundles import tiny_bundle
 from serving import run_async
 
@@ -27,7 +28,7 @@ def test_texts_are_short_and_long():
 
 
 def test_a_server_is_loaded_and_every_bad_request_is_refused():
-    with serving(tiny_bundle()) as server:
+    with serving(tiny_bundle(), package=ROOT / "src") as server:
         result = run_async(load(server.url, ["the dog", "a cat"], ("en", "ko"), 8, 2.0))
         assert server.memory > 10
     assert result.errors == 0

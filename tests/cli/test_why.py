@@ -7,6 +7,8 @@ import pytest
 
 from bundles import lines, make_bundle, tiny_bundle
 from commands import check_error, run
+from softgaze.cli.why import measure_layers
+from softgaze.evaluation import benchmark
 
 SIZES = ("--lengths", "16,32", "--widths", "8,16")
 
@@ -31,6 +33,14 @@ def test_layers_on_the_screen_and_in_every_kind_of_file(directory):
     assert record["lengths"] == [16, 32]
     assert ElementTree.parse(directory / "layers.svg").getroot().tag.endswith("svg")
     assert result.stderr.count("wrote ") == 3
+
+
+@pytest.mark.parametrize("seconds_by_others", [0.0, 1e6])
+def test_times_of_a_busy_machine_come_with_a_warning(monkeypatch, capsys, seconds_by_others):
+    counts = iter([0.0, seconds_by_others])
+    monkeypatch.setattr(benchmark, "other_seconds", lambda: next(counts))
+    measure_layers([16, 32], [8, 16], [], as_json=True)
+    assert ("other processes" in capsys.readouterr().err) == bool(seconds_by_others)
 
 
 def test_models_are_compared(directory):

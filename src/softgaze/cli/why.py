@@ -8,7 +8,7 @@ import typer
 
 from softgaze.cli import _options as opt
 from softgaze.cli._options import argument, option
-from softgaze.cli._output import check_output_path, json_line, progress, report_written
+from softgaze.cli._output import check_output_path, json_line, progress, report_written, warn
 from softgaze.errors import DataError, UsageError
 
 if TYPE_CHECKING:
@@ -73,13 +73,17 @@ def why(
 
 def measure_layers(lengths: list[int] | None, widths: list[int] | None, outputs: Sequence[Path], as_json: bool) -> None:
     """Print and write the complexity study of layer types."""
+    from softgaze.evaluation.benchmark import LoadMeter
     from softgaze.evaluation.complexity.report import study_chart, study_crossings, study_text
     from softgaze.evaluation.complexity.study import LENGTHS, ROUNDS, WIDTHS, check_sizes, run_study, study_steps
 
     sizes = lengths or LENGTHS, widths or WIDTHS
     check_sizes(*sizes)
+    meter = LoadMeter()
     with progress(study_steps(*sizes, ROUNDS), "steps") as advance:
         result = run_study(*sizes, ROUNDS, lambda: advance(1))
+    if busy := meter.warning():
+        warn(busy)
     record = {**result.to_dict(), "crossings": study_crossings(result)}
     write_results(record, study_text(result), lambda: study_chart(result), outputs, as_json)
 
