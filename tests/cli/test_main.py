@@ -1,7 +1,6 @@
 import inspect
 import os
 import re
-import re
 import subprocess
 import sys
 import threading
