@@ -62,3 +62,9 @@ def test_without_an_arch_every_arch_is_listed(tmp_path):
 
 def test_an_unknown_arch_is_an_error(tmp_path):
     check_error(run(tmp_path, "settings", "lstm"), 2, "lstm", "rnn-luong")
+
+
+def test_none_as_a_value_is_a_default_and_an_unset_option_has_none(tmp_path):
+    texts = {block.partition(" ")[0]: block for block in run(tmp_path, "settings", "captioner").stdout.split("\n\n")}
+    assert "default: none" in texts["model.options.pooling"]
+    assert "default:" not in texts["data.image_size"]

@@ -9,6 +9,7 @@ import typer
 from softgaze.cli import _options as opt
 from softgaze.cli._output import print_json
 
+NOT_SET = "not set"
 BOUNDS = {"ge": "at least {}", "gt": "above {}", "le": "at most {}", "lt": "below {}"}
 
 
@@ -117,14 +118,14 @@ def default_text(defaults: dict[str, dict[str, Any]]) -> str:
         text = next(iter(values.values())) if same else ", ".join(f"{size} {value}" for size, value in values.items())
         texts.setdefault(text, []).append(arch)
     if len(texts) == 1:
-        return next(iter(texts)).removeprefix("none")
+        return next(iter(texts)).removeprefix(NOT_SET)
     return "; ".join(f"{', '.join(archs)}: {text}" for text, archs in texts.items())
 
 
 def value_text(value: Any) -> str:
     """Return a value as YAML and `--set` accept it."""
     if value is None:
-        return "none"
+        return NOT_SET
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -140,7 +141,7 @@ OPTION_HELP = {
     "dropout": "Dropout probability.",
     "embedding_norm": "Normalize the embeddings.",
     "encoder": "Image encoder: cnn, patches, frames (of --features), efficientnet, or a Hugging Face directory.",
-    "encoder_layers": "Number of encoder layers.",
+    "encoder_layers": "Number of encoder layers. If not set: as many as layers.",
     "feed_forward": "Activation of the feed-forward layer.",
     "feed_forward_width": "Inner width of the feed-forward layer (d_ff).",
     "frozen": "Keep the weights of a pretrained image encoder fixed.",
@@ -153,7 +154,7 @@ OPTION_HELP = {
     "norm": "Normalization layer.",
     "norm_eps": "Epsilon of the normalization. Default: that of the norm.",
     "output_bias": "Bias of the output layer.",
-    "pooling": "mean: give the decoder the mean of all regions, without attention.",
+    "pooling": "mean: give the decoder the mean of all regions, without attention; none: attend to them.",
     "positions": "Position encoding.",
     "residual": "Normalize before (pre) or after (post) each residual connection.",
     "scale_embeddings": "Multiply embeddings by the square root of the width.",
@@ -163,7 +164,7 @@ OPTION_HELP = {
     "tie": "Embedding matrices that share their weights.",
     "width": "Width of the hidden vectors (d_model).",
     "window": "Source positions that a step attends to.",
-    "window_size": "Positions on each side of a local attention window.",
+    "window_size": "Positions on each side of a local attention window. If not set: global attention.",
 }
 
 
@@ -182,6 +183,7 @@ def option_choices() -> dict[str, Collection[str]]:
         "decoder_self": ("attention", "ssru"),
         "feed_forward": FEED_FORWARDS,
         "norm": NORMS,
+        "pooling": ("none", "mean"),
         "positions": POSITIONS,
         "residual": RESIDUALS,
         "score": SCORES,
