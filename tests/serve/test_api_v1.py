@@ -193,7 +193,10 @@ def test_explain_page_as_json_and_as_html(server, tiny):
     page = post(server, "/v1/explain", model="tiny")["html"]
     stored = from_record(json.loads(find_json(page)))
     assert stored.recording.source.words == tuple(TEXT.split())
-    assert stored.recording.size("cross") == tiny.translate(TEXT).attention.recording.size("cross")
+    expected = tiny.translate(TEXT)
+    assert stored.recording.size("cross") == expected.attention.recording.size("cross")
+    flags = {"row": [*expected.explanation.unsupported], "column": [*expected.explanation.omitted]}
+    assert f'"flags":{json.dumps(flags, separators=(",", ":"))}' in page
     response = server.form("/v1/explain", {"q": TEXT, "model": "tiny"})
     assert response.headers["content-type"] == "text/html; charset=utf-8"
     assert response.headers["content-security-policy"] == "frame-ancestors 'none'"
