@@ -4,6 +4,7 @@
     python -m benchmarks.photos stamps --stamps DIR --out DIR
     python -m benchmarks.photos split --stamps DIR --language ko --out DIR
     python -m benchmarks.photos coco --coco DIR --out DIR
+    python -m benchmarks.photos karpathy --images DIR --captions dataset_coco.json --count 1104 --out DIR
     python -m benchmarks.photos encoders --stamps DIR --coco DIR --encoder efficientnet --record
     python -m benchmarks.photos speed --coco DIR --encoder efficientnet --record
     python -m benchmarks.photos extract --images DIR --out CACHE
@@ -12,6 +13,7 @@
 `boxes_val2017.json`. An album has composed pictures: one or two stamps on a coloured ground, with five captions each
 and the boxes of the stamps. `stamps` writes the stamps themselves with their Korean captions. `split` writes each stamp
 once, with splits by picture, and `coco` the photos of COCO, both in the files of Flickr8k for `recipes.captions`.
+`karpathy` splits those photos of Karpathy's COCO test set that a directory has, such as `train2017`, in the same way.
 """
 
 import argparse
@@ -34,6 +36,7 @@ from softgaze.data.captions import scan_captions
 HERE = Path(__file__).parent
 LEFT_OUT = ("symbols",)  # letters, coins and signs
 SPLITS = {"train": 2000, "val": 250, "test": 250}
+KARPATHY_HELD_OUT = (300, 800)  # photos up to the end of dev, and of test
 SIDE = (360, 300)  # pixels of a composed picture
 GROUNDS = {
     "red": (190, 60, 60),
@@ -189,6 +192,24 @@ def write_coco(coco: Path, out: Path) -> None:
     (out / "boxes.json").write_text(json.dumps({**boxes, "images": images}))
 
 
+def write_karpathy(images: Path, captions: Path, out: Path, count: int) -> None:
+    """Split the photos of the test set at hand: 300 for dev, 500 for test and at most `count` others for training."""
+    (out / "images").mkdir(parents=True, exist_ok=True)
+    texts = {}
+    for image in json.loads(captions.read_text(encoding="utf-8"))["images"]:
+        name = image["filename"].rpartition("_")[2]  # of COCO 2014 without COCO_val2014_, as in COCO 2017
+        if image["split"] == "test" and (images / name).is_file():
+            texts[name] = [" ".join(sentence["raw"].split()) for sentence in image["sentences"]]
+            copyfile(images / name, out / "images" / name)
+    names = [*texts]
+    random.Random(5).shuffle(names)
+    first, second = KARPATHY_HELD_OUT
+    parts = {"dev": sorted(names[:first]), "test": sorted(names[first:second]), "train": sorted(names[second:])[:count]}
+    kept = [name for part in parts.values() for name in part]
+    lines = [f"{name}#{number}\t{text}\n" for name in kept for number, text in enumerate(texts[name])]
+    write_lists(out, lines, parts)
+
+
 def write_lists(out: Path, captions: list[str], names: dict[str, list[str]]) -> None:
     """Write a caption file and the lists of the images of each part, named as those of Flickr8k."""
     (out / "Flickr8k.token.txt").write_text("".join(captions), encoding="utf-8")
@@ -280,9 +301,13 @@ def measure_extraction(encoder: str, images: Path, cache: Path) -> dict[str, Any
 def main() -> None:
     """Write an album or measure encoders."""
     parser = argparse.ArgumentParser(description=__doc__.split("\n\n")[0])
-    parser.add_argument("what", choices=("album", "stamps", "split", "coco", "encoders", "speed", "extract"))
+    parser.add_argument(
+        "what", choices=("album", "stamps", "split", "coco", "karpathy", "encoders", "speed", "extract")
+    )
     parser.add_argument("--language", choices=("en", "ko"), default="en", help="language of the captions of a split")
-    parser.add_argument("--images", type=Path, help="directory of pictures to extract features from")
+    parser.add_argument("--images", type=Path, help="directory of pictures")
+    parser.add_argument("--captions", type=Path, help="Karpathy's JSON of COCO")
+    parser.add_argument("--count", type=int, default=10**6, help="training pictures of karpathy")
     parser.add_argument("--stamps", type=Path)
     parser.add_argument("--coco", type=Path)
     parser.add_argument("--out", type=Path)
@@ -298,6 +323,9 @@ def main() -> None:
         return
     if arguments.what == "coco":
         write_coco(arguments.coco, arguments.out)
+        return
+    if arguments.what == "karpathy":
+        write_karpathy(arguments.images, arguments.captions, arguments.out, arguments.count)
         return
     if arguments.what == "extract":
         print(json.dumps(measure_extraction(arguments.encoder[0], arguments.images, arguments.out), indent=2))

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
+from benchmarks import photos
 from benchmarks.photos import probe, read_stamps, retrieval, write_album, write_coco, write_split
 from recipes.captions import read_lists
 from softgaze.data.captions import read_boxes
@@ -95,6 +96,25 @@ def test_photos_of_coco_train_on_one_part_and_share_the_other(coco, tmp_path):
     boxes = read_boxes(tmp_path / "out/boxes.json")
     held_out = {*parts["dev"], *parts["test"]}
     assert {name.rpartition("/")[2] for name in boxes} == held_out
+
+
+def test_photos_of_a_test_set_are_split_without_overlap(tmp_path, monkeypatch):
+    monkeypatch.setattr(photos, "KARPATHY_HELD_OUT", (2, 5))
+    images = []
+    for number in range(12):
+        sentences = [{"raw": f"photo {number}\n said {again}"} for again in range(5)]
+        split = "test" if number else "train"
+        images.append({"filename": f"COCO_val2014_{number:012d}.jpg", "split": split, "sentences": sentences})
+    (tmp_path / "dataset_coco.json").write_text(json.dumps({"images": images}))
+    (tmp_path / "train2017").mkdir()
+    for number in range(11):  # one photo is missing
+        Image.new("RGB", (32, 24), (number * 20, 0, 0)).save(tmp_path / f"train2017/{number:012d}.jpg")
+    out = tmp_path / "out"
+    photos.write_karpathy(tmp_path / "train2017", tmp_path / "dataset_coco.json", out, count=4)
+    parts = read_lists(out / "images", out / "Flickr8k.token.txt", out)
+    assert {part: len(captions) for part, captions in parts.items()} == {"train": 4, "dev": 2, "test": 3}
+    assert len({name for part in parts.values() for name in part}) == 9
+    assert all(len(texts) == 5 for part in parts.values() for texts in part.values())
 
 
 def test_a_probe_finds_what_is_in_the_features_and_nothing_else():
