@@ -15,6 +15,7 @@ from softgaze.alignment import CombinedAligner, train_aligner
 from softgaze.alignment.combined import part_factors
 from softgaze.alignment.words import split_words
 from softgaze.bundle import ALIGNER, Bundle, seal
+from softgaze.cli.align import interruption
 from softgaze.documents.inline import AlignedSegment
 from softgaze.errors import DataError
 from softgaze.explain import Alignment, Attention
@@ -82,7 +83,8 @@ def test_a_threshold_trades_recall_for_precision(directory):
 
 
 WRONG = {
-    "one file": (["a.en"], 2, "SRC TGT"),
+    "four files": (["a.en"] * 4, 2, "SRC TGT"),
+    "one side": (["a.en"], 3, "a.en, line 1: no ' ||| '"),
     "a model option": (["a.en", "a.xx", "--reverse", "m"], 2, "needs a MODEL"),
     "to learn with a model": (["a.npz", "a.en", "a.xx", "--train", "a.en", "a.xx"], 2, "leave MODEL out"),
     "to save with a model": (["a.npz", "a.en", "a.xx", "--save", "b.npz"], 2, "leave MODEL out"),
@@ -99,6 +101,22 @@ def test_mistakes_are_one_line(directory, arguments, code, fact):
     if not (directory / "a.npz").exists():
         run(directory, "align", "a.en", "a.xx", "--save", "a.npz")
     check_error(run(directory, "align", *arguments), code, fact)
+
+
+def test_ctrl_c_is_reported_on_one_line(capsys):
+    with pytest.raises(KeyboardInterrupt), interruption("links was not written"):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err.splitlines() == ["softgaze: stopped; links was not written"]
+
+
+def test_a_file_of_fast_align_gives_the_same_links(directory, tmp_path):
+    sides = ((directory / name).read_text(encoding="utf-8").splitlines() for name in ("a.en", "a.xx"))
+    joined = "".join(f"{source} ||| {target}\n" for source, target in zip(*sides, strict=True))
+    (tmp_path / "both").write_text(joined, encoding="utf-8")
+    expected = run(directory, "align", "a.en", "a.xx", "--save", tmp_path / "a.npz")
+    for arguments in (["both"], ["a.npz", "both"]):
+        result = run(tmp_path, "align", *arguments)
+        assert (result.returncode, result.stdout) == (0, expected.stdout), result.stderr
 
 
 # --- in a bundle ------------------------------------------------------------------------------------------------
