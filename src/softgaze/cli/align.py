@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice, starmap
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
@@ -44,8 +45,22 @@ def align(
         list[Path] | None,
         option("Learn from this parallel text, too. Repeatable.", "--train", metavar="SRC TGT"),
     ] = None,
+    minutes: Annotated[
+        float | None,
+        option(
+            "Also train a neural aligner on the pairs for so many minutes; 0: statistics alone. Whether it is better "
+            "is not measured yet.",
+            metavar="N",
+            default="0",
+        ),
+    ] = None,
     save: Annotated[
-        Path | None, option("Write the learned aligner to this file, or into this model directory.", metavar="FILE")
+        Path | None,
+        option(
+            "Write the learned aligner to this file, or into this model directory; with --minutes, to this new model "
+            "directory.",
+            metavar="FILE",
+        ),
     ] = None,
     by: Annotated[
         opt.AlignBy | None,
@@ -87,10 +102,11 @@ def align(
 
     Prints one line per pair in Pharaoh format (source-target, from 0).
     Words are separated by spaces. Without MODEL, links are learned from the
-    sentence pairs themselves, in about a minute per 200,000 pairs. With a
-    translation model, they come from its attention while it scores the given
-    translation, and from its lexicon. With --gold, prints the alignment error
-    rate (AER) to stderr, or to stdout with --output.
+    sentence pairs themselves, in about a minute per 200,000 pairs; --minutes
+    adds a neural aligner. With a translation model, they come from its
+    attention while it scores the given translation, and from its lexicon.
+    With --gold, prints the alignment error rate (AER) to stderr, or to stdout
+    with --output.
     """
     from softgaze.bundle import Bundle, add_aligner
     from softgaze.data.corpus import FilePair, count_lines
@@ -99,14 +115,18 @@ def align(
     source = text.paths[0]
     check_options(
         is_learned=model is None,
-        learning={"--train": train_files, "--save": save},
+        learning={"--train": train_files, "--save": save, "--minutes": minutes is not None},
         modelling={"--by": by, "--reverse": reverse, "--method": method, "--save-maps": save_maps},
     )
     if reverse is None and (method is not None or save_maps):
         raise UsageError(f"{'--method' if method else '--save-maps'} needs two models; give the other with --reverse")
     if threshold is not None and not 0 < threshold <= 1:
         raise UsageError(f"--threshold must be above 0 and at most 1, got {threshold}")
-    if save is not None and save.is_dir():
+    if minutes is not None and minutes < 0:
+        raise UsageError(f"--minutes must be at least 0, got {minutes:g}")
+    if minutes and save is not None and (save.is_file() or save.suffix == ".npz"):
+        raise UsageError(f"--save {save}: a neural aligner is a model directory; leave .npz out")
+    if save is not None and save.is_dir() and not minutes:
         Bundle.open(save)  # a directory that is no model is reported before anything is learned
     is_empty = all(path.is_file() and not path.stat().st_size for path in text.paths)
     total = count_lines(source) if source.is_file() and not is_empty else None  # a pipe can be read only once
@@ -117,11 +137,14 @@ def align(
     if model is None:
         texts = [*starmap(FilePair, opt.file_pairs("--train", train_files)), text]
         with interruption("nothing was written"):
-            aligner = learn_aligner(texts)
-        if save is not None and save.is_dir():
-            add_aligner(save, aligner.to_bytes())
-        elif save is not None:
-            aligner.save(save)
+            aligner = statistics = learn_aligner(texts)
+            if minutes:
+                aligner = train_neural(texts, statistics, minutes, save, device)
+        if save is not None and not minutes:
+            if save.is_dir():
+                add_aligner(save, statistics.to_bytes())
+            else:
+                statistics.save(save)
     else:
         aligner = load_aligner(model, reverse, by, method, device, opt.LanguagePair(source_lang, target_lang))
     if threshold is not None:
@@ -130,7 +153,7 @@ def align(
         aligner = with_selected_maps(aligner, first, (model, reverse) if save_maps else ())
     alignments: list[Alignment] = []
     written = "the links are incomplete" if output is None else f"{output} was not written"
-    with interruption(written), open_output(output) as file, progress(total, enabled=output) as advance:
+    with interruption(written), open_output(output) as file, progress(total, enabled=output or minutes) as advance:
         for block in opt.blocks(chain(first, pairs), BLOCK_PAIRS):
             block_alignments = aligner.align(block)
             for pair, alignment in zip(block, block_alignments, strict=True):
@@ -180,6 +203,35 @@ def learn_aligner(texts: "Sequence[PairText]") -> "StatisticalAligner":
             raise UsageError(f"{path}: is read twice, to learn and to align, so it must be a file, not a pipe")
     with learning_progress() as report:
         return train_aligner(chain.from_iterable(texts), report)
+
+
+def train_neural(
+    texts: "Sequence[PairText]", statistics: "StatisticalAligner", minutes: float, save: Path | None, device: str
+) -> "CombinedAligner":
+    """Train a model whose attention aligns the texts, in the directory `save` if given; combine it with statistics."""
+    from softgaze.alignment import CombinedAligner
+    from softgaze.cli._progress import training_display
+    from softgaze.data.corpus import language_of
+    from softgaze.training.neural_aligner import train_attention
+    from softgaze.training.train import Interrupted
+    from softgaze.translator import load
+
+    codes = [language_of(path) for path in texts[-1].paths]
+    known = len(codes) == 2 and all(codes) and codes[0] != codes[1]
+    languages = (str(codes[0]), str(codes[1])) if known else ("source", "target")
+    with TemporaryDirectory(prefix="softgaze-") as directory:
+        out = save or Path(directory) / "model"
+        with training_display(out) as callback:
+            pairs = list(chain.from_iterable(texts))
+            try:
+                train_attention(pairs, statistics, out, minutes, languages=languages, device=device, callback=callback)
+            except Interrupted as interrupted:
+                if save is not None:
+                    raise
+                warn(f"softgaze: stopped at step {interrupted.step:,}; only --save DIR keeps it to resume")
+                raise typer.Exit(interrupted.exit_code) from None
+        translator = load(out, device, engine="torch")
+        return CombinedAligner(translator.aligner(), statistics, keeps_words=True)
 
 
 @contextmanager
