@@ -93,6 +93,11 @@ class TrainingSettings(Section):
         None, ge=0, description="With --guided: decoder layer to guide, from 0. Default: the penultimate."
     )
     guided_head: int | None = Field(None, ge=0, description="With --guided: head to guide, from 0. Default: 0.")
+    guided_rows: Literal["predicting", "reading"] | None = Field(
+        None,
+        description="With --guided: link a word in the step that predicts it, or in the step after reading it, which "
+        "aligns better. Default: predicting.",
+    )
     mix_ratio: float | None = Field(
         None, gt=0, description="With --mix: general-domain pairs per pair of the training text. Default: 1."
     )

@@ -15,6 +15,7 @@ from softgaze.alignment import CombinedAligner, train_aligner
 from softgaze.alignment.combined import part_factors
 from softgaze.alignment.words import split_words
 from softgaze.bundle import ALIGNER, Bundle, seal
+from softgaze.cli.align import interruption
 from softgaze.documents.inline import AlignedSegment
 from softgaze.errors import DataError
 from softgaze.explain import Alignment, Attention
@@ -82,7 +83,11 @@ def test_a_threshold_trades_recall_for_precision(directory):
 
 
 WRONG = {
-    "one file": (["a.en"], 2, "SRC TGT"),
+    "four files": (["a.en"] * 4, 2, "SRC TGT"),
+    "one side": (["a.en"], 3, "a.en, line 1: no ' ||| '"),
+    "a neural aligner in a file": (["a.en", "a.xx", "--minutes", 1, "--save", "b.npz"], 2, "model directory"),
+    "negative minutes": (["a.en", "a.xx", "--minutes", -1], 2, "at least 0"),
+    "minutes with a model": (["a.npz", "a.en", "a.xx", "--minutes", 1], 2, "leave MODEL out"),
     "a model option": (["a.en", "a.xx", "--reverse", "m"], 2, "needs a MODEL"),
     "to learn with a model": (["a.npz", "a.en", "a.xx", "--train", "a.en", "a.xx"], 2, "leave MODEL out"),
     "to save with a model": (["a.npz", "a.en", "a.xx", "--save", "b.npz"], 2, "leave MODEL out"),
@@ -99,6 +104,35 @@ def test_mistakes_are_one_line(directory, arguments, code, fact):
     if not (directory / "a.npz").exists():
         run(directory, "align", "a.en", "a.xx", "--save", "a.npz")
     check_error(run(directory, "align", *arguments), code, fact)
+
+
+def test_ctrl_c_is_reported_on_one_line(capsys):
+    with pytest.raises(KeyboardInterrupt), interruption("links was not written"):
+        raise KeyboardInterrupt
+    assert capsys.readouterr().err.splitlines() == ["softgaze: stopped; links was not written"]
+
+
+def test_a_file_of_fast_align_gives_the_same_links(directory, tmp_path):
+    sides = ((directory / name).read_text(encoding="utf-8").splitlines() for name in ("a.en", "a.xx"))
+    joined = "".join(f"{source} ||| {target}\n" for source, target in zip(*sides, strict=True))
+    (tmp_path / "both").write_text(joined, encoding="utf-8")
+    expected = run(directory, "align", "a.en", "a.xx", "--save", tmp_path / "a.npz")
+    for arguments in (["both"], ["a.npz", "both"]):
+        result = run(tmp_path, "align", *arguments)
+        assert (result.returncode, result.stdout) == (0, expected.stdout), result.stderr
+
+
+def test_a_neural_aligner_gives_good_links_is_saved_and_resumes(directory, tmp_path):
+    gold = ["--gold", directory / "gold", "--gold-base", 0]
+    command = ["align", directory / "a.en", directory / "a.xx", "--minutes", 0.05, "--save", "model", "-o", "links"]
+    result = run(tmp_path, *command, *gold)
+    assert result.returncode == 0, result.stderr
+    assert float(result.stdout.split("%")[0].split()[-1]) < 10
+    assert "done: " in result.stderr, "a log shows progress"
+    again = run(tmp_path, "align", "model", directory / "a.en", directory / "a.xx", "-o", "again")
+    assert again.returncode == 0, again.stderr
+    assert (tmp_path / "again").read_text() == (tmp_path / "links").read_text()
+    assert "raise its budget" in run(tmp_path, *command).stderr
 
 
 # --- in a bundle ------------------------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ def reference_objective(model, shards, rows, guided):
         weights = torch.cat(recorded, 2)[0, guided.head]  # (T, S)
         gold = torch.zeros_like(weights)
         for target, source, divisor in shards.links(index).tolist():
-            gold[target, source] += 1 / divisor
+            gold[target + (guided.rows == "reading"), source] += 1 / divisor
         aligned = gold.sum(1) > 0
         assert torch.allclose(gold.sum(1)[aligned], torch.ones(()).double())
         alignment_losses += -(gold * weights.clamp(min=MIN_PROBABILITY).log()).sum(1)[aligned]
@@ -125,12 +125,13 @@ def compute(model, shards, rows, guided, *, fast=True, in_parallel=False):
     return losses, counts, gradients
 
 
+@pytest.mark.parametrize("rows", ["predicting", "reading"])
 @pytest.mark.parametrize("fast", [True, False])
 @pytest.mark.parametrize("arch", ARCHS)
-def test_the_gradient_is_that_of_the_formula(shards, arch, fast):
+def test_the_gradient_is_that_of_the_formula(shards, arch, fast, rows):
     model = make_model(arch)
     layers, heads = model.cross_attention_shape
-    guided = GuidedHead(layers - 1, heads - 1, 0.3)
+    guided = GuidedHead(layers - 1, heads - 1, 0.3, rows)
     expected = reference_objective(model, shards, 11, guided)
     reference = torch.autograd.grad(expected, list(model.parameters()), allow_unused=True)
     losses, counts, gradients = compute(model, shards, 11, guided, fast=fast)
@@ -242,12 +243,12 @@ def test_coverage_changes_the_gradient_and_not_the_reported_loss():
 @pytest.mark.parametrize(
     ("arch", "settings", "expected"),
     [
-        ("transformer", {}, (2, 0, DEFAULT_WEIGHT)),
-        ("transformer", {"guided_layer": 3, "guided_head": 1, "guided_weight": 2}, (3, 1, 2.0)),
-        ("transformer", {"guided_layer": 0}, (0, 0, DEFAULT_WEIGHT)),
-        ("conv", {}, (2, 0, DEFAULT_WEIGHT)),
-        ("rnn-luong", {}, (0, 0, DEFAULT_WEIGHT)),
-        ("rnn-bahdanau", {}, (0, 0, DEFAULT_WEIGHT)),
+        ("transformer", {}, (2, 0, DEFAULT_WEIGHT, "predicting")),
+        ("transformer", {"guided_layer": 3, "guided_head": 1, "guided_weight": 2}, (3, 1, 2.0, "predicting")),
+        ("transformer", {"guided_layer": 0, "guided_rows": "reading"}, (0, 0, DEFAULT_WEIGHT, "reading")),
+        ("conv", {}, (2, 0, DEFAULT_WEIGHT, "predicting")),
+        ("rnn-luong", {}, (0, 0, DEFAULT_WEIGHT, "predicting")),
+        ("rnn-bahdanau", {}, (0, 0, DEFAULT_WEIGHT, "predicting")),
     ],
 )
 def test_the_penultimate_layer_is_the_default(arch, settings, expected):
@@ -256,7 +257,7 @@ def test_the_penultimate_layer_is_the_default(arch, settings, expected):
 
 def test_a_model_of_one_layer_guides_that_layer():
     model = build_model("transformer", source_vocabulary=9, decoder_layers=1)
-    assert GuidedHead.choose(TrainingSettings(), model) == (0, 0, DEFAULT_WEIGHT)
+    assert GuidedHead.choose(TrainingSettings(), model) == (0, 0, DEFAULT_WEIGHT, "predicting")
 
 
 @pytest.fixture

@@ -29,11 +29,12 @@ class CombinedAligner:
     attention: Aligner
     statistics: StatisticalAligner
     threshold: float = THRESHOLD
+    keeps_words: bool = False  # statistics decide alone where the model has other words
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[Alignment]:
         """Return the links of each pair.
 
-        Where the model has other words than the statistics, in scripts without spaces, attention decides alone.
+        Where the model has other words than the statistics, in scripts without spaces, one of both decides alone.
         """
         parts = [(split_words(source), split_words(target)) for source, target in pairs]
         maps = self._maps(pairs)
@@ -42,6 +43,8 @@ class CombinedAligner:
             for pair, weights in zip(parts, maps, strict=True)
         ]
         scores = self.statistics.scores(pairs, factors)
+        if self.keeps_words:
+            return [links_above(score, self.threshold) for score in scores]
         unusual = [n for n, factor in enumerate(factors) if factor is None and maps[n][0].size]
         by_attention = dict(zip(unusual, self.attention.align([pairs[n] for n in unusual]), strict=True))
         return [by_attention.get(n) or links_above(score, self.threshold) for n, score in enumerate(scores)]

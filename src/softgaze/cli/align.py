@@ -4,8 +4,9 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
-from itertools import chain, islice
+from itertools import chain, islice, starmap
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
@@ -18,10 +19,11 @@ from softgaze.errors import UsageError
 
 if TYPE_CHECKING:
     from softgaze.alignment import CombinedAligner, StatisticalAligner
-    from softgaze.data.corpus import Pair
+    from softgaze.data.corpus import FastAlignFile, FilePair, Pair
     from softgaze.explain import Alignment
     from softgaze.explain.map_selection import Aligner
 
+    PairText = FilePair | FastAlignFile
     AnyAligner = Aligner | StatisticalAligner | CombinedAligner
 
 COMMAND = opt.PairCommand
@@ -33,8 +35,9 @@ def align(
     files: Annotated[
         list[Path],
         argument(
-            "Source sentences and their translations, one per line (.gz too). MODEL: a model directory, or an aligner "
-            "written by --save; without it, an aligner is learned from the text.",
+            "Source sentences and their translations, one per line (.gz too), or one file with 'source ||| target' on "
+            "each line. MODEL: a model directory, or an aligner written by --save; without it, an aligner is learned "
+            "from the text.",
             "[MODEL] SRC TGT",
         ),
     ],
@@ -42,8 +45,22 @@ def align(
         list[Path] | None,
         option("Learn from this parallel text, too. Repeatable.", "--train", metavar="SRC TGT"),
     ] = None,
+    minutes: Annotated[
+        float | None,
+        option(
+            "Also train a neural aligner on the pairs for so many minutes; 0: statistics alone. Whether it is better "
+            "is not measured yet.",
+            metavar="N",
+            default="0",
+        ),
+    ] = None,
     save: Annotated[
-        Path | None, option("Write the learned aligner to this file, or into this model directory.", metavar="FILE")
+        Path | None,
+        option(
+            "Write the learned aligner to this file, or into this model directory; with --minutes, to this new model "
+            "directory.",
+            metavar="FILE",
+        ),
     ] = None,
     by: Annotated[
         opt.AlignBy | None,
@@ -85,40 +102,49 @@ def align(
 
     Prints one line per pair in Pharaoh format (source-target, from 0).
     Words are separated by spaces. Without MODEL, links are learned from the
-    sentence pairs themselves, in about a minute per 200,000 pairs. With a
-    translation model, they come from its attention while it scores the given
-    translation, and from its lexicon. With --gold, prints the alignment error
-    rate (AER) to stderr, or to stdout with --output.
+    sentence pairs themselves, in about a minute per 200,000 pairs; --minutes
+    adds a neural aligner. With a translation model, they come from its
+    attention while it scores the given translation, and from its lexicon.
+    With --gold, prints the alignment error rate (AER) to stderr, or to stdout
+    with --output.
     """
     from softgaze.bundle import Bundle, add_aligner
-    from softgaze.data.corpus import count_lines, read_pairs
+    from softgaze.data.corpus import FilePair, count_lines
 
-    if len(files) not in (2, 3):
-        raise UsageError(f"expected SRC TGT, or MODEL SRC TGT; got {len(files)} file{'s' if len(files) != 1 else ''}")
-    model, source, target = files[0] if len(files) == 3 else None, *files[-2:]
+    model, text = model_and_text(files)
+    source = text.paths[0]
     check_options(
         is_learned=model is None,
-        learning={"--train": train_files, "--save": save},
+        learning={"--train": train_files, "--save": save, "--minutes": minutes is not None},
         modelling={"--by": by, "--reverse": reverse, "--method": method, "--save-maps": save_maps},
     )
     if reverse is None and (method is not None or save_maps):
         raise UsageError(f"{'--method' if method else '--save-maps'} needs two models; give the other with --reverse")
     if threshold is not None and not 0 < threshold <= 1:
         raise UsageError(f"--threshold must be above 0 and at most 1, got {threshold}")
-    if save is not None and save.is_dir():
+    if minutes is not None and minutes < 0:
+        raise UsageError(f"--minutes must be at least 0, got {minutes:g}")
+    if minutes and save is not None and (save.is_file() or save.suffix == ".npz"):
+        raise UsageError(f"--save {save}: a neural aligner is a model directory; leave .npz out")
+    if save is not None and save.is_dir() and not minutes:
         Bundle.open(save)  # a directory that is no model is reported before anything is learned
-    is_empty = all(path.is_file() and not path.stat().st_size for path in (source, target))
+    is_empty = all(path.is_file() and not path.stat().st_size for path in text.paths)
     total = count_lines(source) if source.is_file() and not is_empty else None  # a pipe can be read only once
     gold_alignments = opt.read_gold(gold, gold_base, source, total)
-    pairs = iter(()) if is_empty else opt.check_gold_links(read_pairs(source, target), gold_alignments, gold)
+    pairs = iter(()) if is_empty else opt.check_gold_links(text, gold_alignments, gold)
     first = list(islice(pairs, SELECTION_PAIRS))  # unreadable files are reported before a model is loaded
     aligner: AnyAligner
     if model is None:
-        aligner = learn_aligner([*opt.file_pairs("--train", train_files), (source, target)])
-        if save is not None and save.is_dir():
-            add_aligner(save, aligner.to_bytes())
-        elif save is not None:
-            aligner.save(save)
+        texts = [*starmap(FilePair, opt.file_pairs("--train", train_files)), text]
+        with interruption("nothing was written"):
+            aligner = statistics = learn_aligner(texts)
+            if minutes:
+                aligner = train_neural(texts, statistics, minutes, save, device)
+        if save is not None and not minutes:
+            if save.is_dir():
+                add_aligner(save, statistics.to_bytes())
+            else:
+                statistics.save(save)
     else:
         aligner = load_aligner(model, reverse, by, method, device, opt.LanguagePair(source_lang, target_lang))
     if threshold is not None:
@@ -126,7 +152,8 @@ def align(
     if model is not None and not model.is_file():
         aligner = with_selected_maps(aligner, first, (model, reverse) if save_maps else ())
     alignments: list[Alignment] = []
-    with open_output(output) as file, progress(total, enabled=output) as advance:
+    written = "the links are incomplete" if output is None else f"{output} was not written"
+    with interruption(written), open_output(output) as file, progress(total, enabled=output or minutes) as advance:
         for block in opt.blocks(chain(first, pairs), BLOCK_PAIRS):
             block_alignments = aligner.align(block)
             for pair, alignment in zip(block, block_alignments, strict=True):
@@ -142,6 +169,20 @@ def align(
         typer.echo(error_report(alignments, gold_alignments, aligner, as_json=as_json), err=output is None)
 
 
+def model_and_text(files: Sequence[Path]) -> "tuple[Path | None, PairText]":
+    """Return MODEL, if it is given, and SRC TGT or one file of pairs."""
+    from softgaze.data.corpus import FastAlignFile, FilePair
+
+    is_model = [path.is_dir() or path.suffix == ".npz" for path in files]
+    if len(files) == 1:
+        return None, FastAlignFile(files[0])
+    if len(files) == 2:
+        return (files[0], FastAlignFile(files[1])) if is_model == [True, False] else (None, FilePair(*files))
+    if len(files) == 3:
+        return files[0], FilePair(*files[1:])
+    raise UsageError(f"expected SRC TGT, or MODEL SRC TGT; got {len(files)} files")
+
+
 def check_options(*, is_learned: bool, learning: dict[str, object], modelling: dict[str, object]) -> None:
     """Reject options that have no effect with, or without, a model."""
     for name, value in (modelling if is_learned else learning).items():
@@ -153,17 +194,54 @@ def check_options(*, is_learned: bool, learning: dict[str, object], modelling: d
 # --- learning ---------------------------------------------------------------------------------------------------
 
 
-def learn_aligner(texts: "Sequence[tuple[Path, Path]]") -> "StatisticalAligner":
+def learn_aligner(texts: "Sequence[PairText]") -> "StatisticalAligner":
     """Learn from all texts; they are read again when they are aligned."""
     from softgaze.alignment import train_aligner
-    from softgaze.data.corpus import read_pairs
 
-    for path in chain.from_iterable(texts):
+    for path in chain.from_iterable(text.paths for text in texts):
         if path.exists() and not path.is_file():
             raise UsageError(f"{path}: is read twice, to learn and to align, so it must be a file, not a pipe")
-    pairs = (pair for paths in texts for pair in read_pairs(*paths))
     with learning_progress() as report:
-        return train_aligner(pairs, report)
+        return train_aligner(chain.from_iterable(texts), report)
+
+
+def train_neural(
+    texts: "Sequence[PairText]", statistics: "StatisticalAligner", minutes: float, save: Path | None, device: str
+) -> "CombinedAligner":
+    """Train a model whose attention aligns the texts, in the directory `save` if given; combine it with statistics."""
+    from softgaze.alignment import CombinedAligner
+    from softgaze.cli._progress import training_display
+    from softgaze.data.corpus import language_of
+    from softgaze.training.neural_aligner import train_attention
+    from softgaze.training.train import Interrupted
+    from softgaze.translator import load
+
+    codes = [language_of(path) for path in texts[-1].paths]
+    known = len(codes) == 2 and all(codes) and codes[0] != codes[1]
+    languages = (str(codes[0]), str(codes[1])) if known else ("source", "target")
+    with TemporaryDirectory(prefix="softgaze-") as directory:
+        out = save or Path(directory) / "model"
+        with training_display(out) as callback:
+            pairs = list(chain.from_iterable(texts))
+            try:
+                train_attention(pairs, statistics, out, minutes, languages=languages, device=device, callback=callback)
+            except Interrupted as interrupted:
+                if save is not None:
+                    raise
+                warn(f"softgaze: stopped at step {interrupted.step:,}; only --save DIR keeps it to resume")
+                raise typer.Exit(interrupted.exit_code) from None
+        translator = load(out, device, engine="torch")
+        return CombinedAligner(translator.aligner(), statistics, keeps_words=True)
+
+
+@contextmanager
+def interruption(consequence: str) -> Iterator[None]:
+    """Report the consequence of Ctrl-C on one line."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        warn(f"softgaze: stopped; {consequence}")
+        raise
 
 
 @contextmanager

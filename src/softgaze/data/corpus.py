@@ -10,6 +10,7 @@ r"""Parallel text on disk, read as a stream: two plain files, or a file of pairs
 * A `.jsonl` (or `.ndjson`) row is an object with the strings "source" and "target", or "src" and "tgt" (further keys
   are ignored), or exactly two strings under language codes, alone or inside "translation". The first row decides: its
   first code is the source, and every other row must have the same two codes, in any order.
+* A line of a `FastAlignFile` is ``source ||| target``, the input format of fast_align.
 
 Memory holds one chunk and the longest line, never the file.
 """
@@ -253,6 +254,15 @@ def read_pairs(source: Path, target: Path) -> Iterator[Pair]:
         raise _line_counts_differ(source, target) from error
 
 
+def read_fast_align(path: Path) -> Iterator[Pair]:
+    """Yield the pairs of a file in the format of fast_align; a side may be empty."""
+    for number, line in enumerate(read_lines(path), 1):
+        source, separator, target = f" {line} ".partition(" ||| ")
+        if not separator:
+            raise DataError(f"{path}, line {number:,}: no ' ||| '; write 'source ||| target', or give SRC and TGT")
+        yield Pair(source.strip(), target.strip())
+
+
 def _line_counts_differ(source: Path, target: Path) -> DataError:
     counts = f"{source} has {count_lines(source):,} lines, {target} {count_lines(target):,}"
     return DataError(f"{counts}; line n must translate line n: softgaze check finds a line that was lost or split")
@@ -415,6 +425,20 @@ class FilePair:
 
     def languages(self) -> Languages:
         return language_of(self.source), language_of(self.target)
+
+
+@dataclass(frozen=True)
+class FastAlignFile:
+    """One file with `source ||| target` on each line."""
+
+    path: Path
+
+    @property
+    def paths(self) -> tuple[Path, ...]:
+        return (self.path,)
+
+    def __iter__(self) -> Iterator[Pair]:
+        return read_fast_align(self.path)
 
 
 @dataclass(frozen=True)

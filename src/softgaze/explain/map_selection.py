@@ -94,13 +94,13 @@ def select_by_occlusion(
     pairs: Iterable[tuple[str, str]],
     allowed: Callable[[View], bool] = lambda view: True,
     *,
-    guided: tuple[int, int] | None = None,
+    guided: View | None = None,
 ) -> SelectedMap | None:
     """Select the map that agrees best with occlusion; None without cross-attention or without a sentence.
 
     Sentences alone and texts of several sentences have equal weight.
 
-    The head (layer, head) that was `guided` by alignments wins over all others, because it learned to align words.
+    The head that was `guided` by alignments wins over all others, because it learned to align words.
     """
     sample = sample_pairs(pairs)
     recordings = reader.recordings(sample)
@@ -111,7 +111,7 @@ def select_by_occlusion(
     if not recordings or "cross" not in recordings[0].kinds:
         return None
     views = [view for view in candidate_views(recordings[0]) if allowed(view)]
-    guided_views = [view for view in views if guided_view(view, recordings[0], guided)]
+    guided_views = [view for view in views if guided and is_trained(view, recordings[0], guided)]
     views, by = (guided_views, BY_GUIDING) if guided_views else (views, BY_OCCLUSION)
     scores = agreement_scores(reader, sample, recordings, views)
     if longer := reader.fitting(longer_pairs(sample)) if reader.tokenizers.source.is_text else []:
@@ -121,13 +121,18 @@ def select_by_occlusion(
         (
             scores[index]
             for index, view in enumerate(views)
-            if view.layer is not None and guided_view(view, recordings[0], (view.layer, view.head or 0))
+            if view.layer is not None
+            if is_trained(view, recordings[0], View(layer=view.layer, head=view.head or 0))
         ),
         default=0.0,
     )
     for index, view in enumerate(views):
-        is_alignment_head = guided_view(view, recordings[0], reader.alignment_head)
-        if is_alignment_head and scores[index] >= max(scores[best] - ALIGNMENT_MARGIN, best_head):
+        head = reader.alignment_head and View(layer=reader.alignment_head[0], head=reader.alignment_head[1])
+        if (
+            head
+            and is_trained(view, recordings[0], head)
+            and scores[index] >= max(scores[best] - ALIGNMENT_MARGIN, best_head)
+        ):
             best, by = index, by if by == BY_GUIDING else BY_CONFIRMED
             break
     return SelectedMap(views[best], round(float(scores[best]), 4), by, len(sample))
@@ -153,12 +158,10 @@ def longer_pairs(sample: SentencePairs) -> SentencePairs:
     return concatenate(sample, [frozenset()] * len(sample), JOINED, MAX_JOINED)[0]
 
 
-def guided_view(view: View, recording: Recording, guided: tuple[int, int] | None) -> bool:
-    """Whether a view shows the guided head as it was trained: its weights, in the rows that predict a token."""
-    if guided is None or (view.rows, view.measure) != ("predicting", "weights"):
-        return False
+def is_trained(view: View, recording: Recording, guided: View) -> bool:
+    """Whether a view shows a head as it was trained; of a layer with one head, views show the mean."""
     _, heads = recording.size("cross")
-    return (view.layer, view.head) == (guided[0], None if heads == 1 else guided[1])
+    return view == (replace(guided, head=None) if heads == 1 else guided)
 
 
 def select_by_agreement(

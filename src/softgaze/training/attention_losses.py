@@ -16,14 +16,16 @@ from softgaze.special_tokens import PAD, SPECIAL_TOKENS
 from softgaze.training.collate import AlignmentTargets, PaddedBatch
 
 DEFAULT_WEIGHT = 1.0  # of the alignment loss per aligned token, relative to the loss per token
+PREDICTING = "predicting"  # the row of a token is the step that predicts it; "reading": the step after it
 MIN_PROBABILITY = 1e-9  # keeps the logarithm of an attention weight finite
 
 
 class AlignmentLoss:
     """Cross-entropy between the gold alignment of each target token and the attention weights of one head."""
 
-    def __init__(self, head: int) -> None:
+    def __init__(self, head: int, rows: str = PREDICTING) -> None:
         self.head = head
+        self.shift = 0 if rows == PREDICTING else 1  # the step after the one that predicts a token has read it
         self.weights: list[Tensor] = []  # each (B, Q, S): all steps at once, or one by one
 
     def __call__(self, site: AttentionSite, weights: Tensor, values: Tensor) -> Tensor:
@@ -32,7 +34,8 @@ class AlignmentLoss:
 
     def summed(self, targets: AlignmentTargets) -> Tensor:
         """Return the loss summed over the aligned tokens."""
-        weights = torch.cat(self.weights, 1)[targets.indices]  # (N,)
+        row, target, source = targets.indices
+        weights = torch.cat(self.weights, 1)[row, target + self.shift, source]  # (N,)
         precise = torch.promote_types(weights.dtype, torch.float32)
         return -(targets.weights * weights.to(precise).clamp(min=MIN_PROBABILITY).log()).sum()
 
@@ -57,11 +60,12 @@ class CoverageLoss:
 
 
 class GuidedHead(NamedTuple):
-    """The attention head that learns from gold alignments, and the weight of its loss."""
+    """The attention head that learns from gold alignments, the weight of its loss, and the rows that learn."""
 
     layer: int
     head: int
     weight: float
+    rows: str = PREDICTING
 
     @classmethod
     def choose(cls, settings: TrainingSettings, model: Seq2Seq) -> "GuidedHead":
@@ -72,13 +76,13 @@ class GuidedHead(NamedTuple):
         for name, value, count in (("layer", layer, layers), ("head", head, heads)):
             if value >= count:
                 raise UsageError(f"training.guided_{name} is {value}; this model has {name}s 0 to {count - 1}")
-        return cls(layer, head, settings.guided_weight or DEFAULT_WEIGHT)
+        return cls(layer, head, settings.guided_weight or DEFAULT_WEIGHT, settings.guided_rows or PREDICTING)
 
 
 def check_attention_settings(config: Config, *, guided: bool) -> None:
     """Raise a `UsageError` if the settings need cross-attention, a head or alignments that do not exist."""
     settings, arch = config.training, config.model.arch
-    for name in ("weight", "layer", "head"):
+    for name in ("weight", "layer", "head", "rows"):
         if getattr(settings, f"guided_{name}") is not None and not guided:
             raise UsageError(f"training.guided_{name} has no effect without alignments; add --guided auto or FILE")
     if guided and settings.doubly_stochastic is not None:

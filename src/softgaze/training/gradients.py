@@ -111,7 +111,7 @@ class GradientAccumulator:
                 loss = summed_loss(self.model, batch, smoothing, coverage)
                 penalty = settings.doubly_stochastic * coverage.summed(batch) / counts.tokens
             elif self.guided is not None and batch.alignment is not None and batch.alignment.num_tokens:
-                guided = AlignmentLoss(self.guided.head)
+                guided = AlignmentLoss(self.guided.head, self.guided.rows)
                 hook = SingleSiteHook("cross", self.guided.layer, guided)
                 loss = summed_loss(self.model, batch, smoothing, hook)
                 alignment = guided.summed(batch.alignment)

@@ -49,7 +49,7 @@ class Interrupted(Exception):  # noqa: N818  not an error: everything is saved
 
     def __init__(self, exit_code: int, step: int) -> None:
         super().__init__(f"stopped and saved at step {step:,}; run the same command to resume")
-        self.exit_code = exit_code
+        self.exit_code, self.step = exit_code, step
 
 
 def train(

@@ -23,6 +23,7 @@ from softgaze.config import Config
 from softgaze.data.batching import Batch, BatchSampler, hash_key
 from softgaze.errors import DataError, DivergedError
 from softgaze.explain.map_selection import AttentionReader, select_by_occlusion
+from softgaze.explain.recording import View
 from softgaze.models.base import Seq2Seq
 from softgaze.training.attention_losses import GuidedHead
 from softgaze.training.callbacks import Callback, CallbackList, MetricsLog, Update, Validation
@@ -478,6 +479,7 @@ def select_attention_map(
     bundle = Bundle.open(path)  # the best weights, which may not be the last
     model = bundle.model(str(device))
     reader = AttentionReader(model, bundle.tokenizers, max_positions=model.max_positions)
-    selected = select_by_occlusion(reader, data.dev_text, guided=guided and guided[:2])
+    view = View(layer=guided.layer, head=guided.head, rows=guided.rows) if guided else None
+    selected = select_by_occlusion(reader, data.dev_text, guided=view)
     if selected is not None:
         add_facts(path, {ATTENTION: selected.to_dict()})
