@@ -77,9 +77,9 @@ def linked_pairs(pairs: Sequence[Pair], statistics: StatisticalAligner) -> list[
 
 def varied(rows: Sequence[LinkedPair]) -> Iterator[LinkedPair]:
     """Yield every pair alone, and once more as a part of a longer one; some in another case."""
-    dice = random.Random(SEED)
-    for row in [*rows, *joined(rows, dice)]:
-        share = dice.random()
+    rng = random.Random(SEED)
+    for row in [*rows, *joined(rows, rng)]:
+        share = rng.random()
         if share < LOWER:
             yield LinkedPair(Pair(*map(str.lower, row.pair)), row.links)
         elif share < LOWER + UPPER:
@@ -88,10 +88,10 @@ def varied(rows: Sequence[LinkedPair]) -> Iterator[LinkedPair]:
             yield row
 
 
-def joined(rows: Sequence[LinkedPair], dice: random.Random) -> Iterator[LinkedPair]:
+def joined(rows: Sequence[LinkedPair], rng: random.Random) -> Iterator[LinkedPair]:
     """Yield pairs of several pairs in random order; those with too many words are left out."""
-    shuffled = iter(dice.sample(rows, len(rows)))
-    while parts := list(islice(shuffled, dice.randint(*JOINED))):
+    shuffled = iter(rng.sample(rows, len(rows)))
+    while parts := list(islice(shuffled, rng.randint(*JOINED))):
         row = join(parts)
         if len(parts) > 1 and max(len(side.split()) for side in row.pair) <= MAX_WORDS:
             yield row
