@@ -1,6 +1,10 @@
 """Compare attributions of softgaze with those of Inseq, for the same Marian model and the same sentence pairs.
 
-    python benchmarks/peers/train_hf_marian.py train.en.gz train.de.gz -o marian        # environment with transformers
+    python -m benchmarks.marian_model new train.en.gz train.de.gz -o untrained
+    softgaze import untrained -o start
+    softgaze train --init start --train train.en.gz train.de.gz --dev val.en.gz val.de.gz --steps 900 -o trained \\
+        --set training.learning_rate=3e-3 --set training.warmup=100 --set training.batch_tokens=1024
+    python -m benchmarks.marian_model fill untrained trained -o marian
     softgaze import marian -o imported
     python -m benchmarks.inseq pairs imported test.en.gz test.de.gz -o pairs.json
     python -m benchmarks.inseq links train.en.gz train.de.gz test.en.gz test.de.gz -o links.txt
