@@ -5,7 +5,7 @@ numbers of links between words give the lift of words. The lift of stems is its 
 decides for rare words; the lift of equal or similar spelling is the prior of stems and decides for unknown ones.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
@@ -121,6 +121,11 @@ class Lexicon:
             new.__dict__[name] = getattr(self, name)
         return new
 
+    def pruned(self) -> "Lexicon":
+        """Return the lexicon without pairs of words that are hardly ever linked."""
+        kept = self.words.links >= MIN_LINKS
+        return replace(self, words=replace(self.words, keys=self.words.keys[kept], links=self.words.links[kept]))
+
     def find(self, pairs: Cooccurrences) -> Found:
         """Return where the pairs of parts are."""
         (source_stems, _), (target_stems, _) = self.stem_maps
@@ -141,16 +146,6 @@ class Lexicon:
         for counts, ids, prior_links in zip((self.stems, self.words), found.levels, PRIOR_LINKS.values(), strict=True):
             lifts = counts.lifts(*ids, lifts, prior_links)
         return lifts[0].astype(np.float32), lifts[1].astype(np.float32)
-
-
-def pruned(lexicons: Sequence[Lexicon]) -> list[Lexicon]:
-    """Return lexicons of the same pairs of words without those that are hardly ever linked in any of them."""
-    kept = np.any([lexicon.words.links >= MIN_LINKS for lexicon in lexicons], axis=0)
-    keys = lexicons[0].words.keys[kept]
-    return [
-        replace(lexicon, words=replace(lexicon.words, keys=keys, links=lexicon.words.links[kept]))
-        for lexicon in lexicons
-    ]
 
 
 def stem_map(words: Iterable[str]) -> tuple[Vocabulary, Ids]:

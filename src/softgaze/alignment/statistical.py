@@ -1,16 +1,15 @@
 """Learn word alignment from sentence pairs alone, and align with the result: NumPy only, about a minute.
 
 Expectation–maximisation of IBM model 1 and of an HMM, both directions at once (`hmm`), over a lexicon that backs off
-to stems and spelling (`lexicon`). Posteriors are the average of two HMMs whose directions agree more and less.
+to stems and spelling (`lexicon`).
 """
 
 import zlib
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from io import BytesIO
-from itertools import count, islice
+from itertools import islice
 from pathlib import Path
-from typing import NamedTuple
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
@@ -25,7 +24,7 @@ from softgaze.alignment.cooccurrence import (
     sum_by_id,
 )
 from softgaze.alignment.hmm import JUMPS, JumpCounts, hmm_posteriors, ibm1_posteriors
-from softgaze.alignment.lexicon import Lexicon, LinkCounts, pruned
+from softgaze.alignment.lexicon import Lexicon, LinkCounts
 from softgaze.alignment.words import Pairs, WordParts, split_words
 from softgaze.atomic_io import write_bytes
 from softgaze.errors import DataError, UsageError
@@ -33,29 +32,24 @@ from softgaze.explain.alignment import Alignment
 
 IBM1_ITERATIONS, HMM_ITERATIONS = 5, 5
 THRESHOLD = 0.1  # of the geometric mean of both posteriors; chosen on the development text of benchmarks/aligners.md
-AGREEMENTS = (0.75, 0.5)  # of each HMM, the exponent of the product of both posteriors: 1 favours one link per word
+AGREEMENT = np.float32(0.6)  # exponent of the product of both posteriors in the HMM: 1 favours one link per word
 MAX_PARTS = 1000  # of a sentence; longer ones are not aligned
 MAX_TRAINING_CELLS = 150_000_000  # source × target parts that training holds: about 2.5 GB
 BLOCK_CELLS = 2_000_000  # aligned at once
-FORMAT = 2  # 1 had a single HMM
+FORMAT = 1
 MAX_FILE_BYTES = 2**30  # of an aligner file, unpacked; a corpus of 160,000 pairs needs a hundredth
 
 SentencePairs = Iterable[tuple[str, str]]
 Report = Callable[[str, float], None]  # what is being done, and the share that is done
 
 
-class JointHMM(NamedTuple):
-    """A lexicon and an HMM of each direction, trained together."""
+@dataclass(frozen=True)
+class StatisticalAligner:
+    """Aligns the words of any sentence pair by a lexicon and an HMM of each direction."""
 
     lexicon: Lexicon
     jumps: tuple[Floats, Floats]  # target given source, source given target
 
-
-@dataclass(frozen=True)
-class StatisticalAligner:
-    """Aligns the words of any sentence pair by the average of HMMs over the same vocabularies and pairs of words."""
-
-    models: tuple[JointHMM, ...]
     threshold: float = THRESHOLD
 
     def __post_init__(self) -> None:
@@ -86,39 +80,35 @@ class StatisticalAligner:
         fitting = [n for n, pair in enumerate(pairs) if max(len(side.parts) for side in pair) <= MAX_PARTS]
         for block in blocks_of_cells([pairs[number] for number in fitting], BLOCK_CELLS):
             index = Cooccurrences.of([pairs[fitting[number]] for number in block])
-            found = self.models[0].lexicon.find(index)
-            for model in self.models:
-                lifts = model.lexicon.lifts(found)
-                for group in index.groups:
-                    numbers = [fitting[block[row]] for row in group.numbers]
-                    both = [values[index.pair_of[group.cells]].reshape(group.shape) for values in lifts]
-                    for row, number in enumerate(numbers):
-                        for lift, factor in zip(both, factors[number] or (), strict=False):
-                            lift[row] *= factor
-                    forward = hmm_posteriors(both[0], model.jumps[0])
-                    reverse = hmm_posteriors(np.ascontiguousarray(both[1].swapaxes(1, 2)), model.jumps[1])
-                    for row, number in enumerate(numbers):
-                        for total, posteriors in zip(results[number], (forward[row], reverse[row].T), strict=True):
-                            total += posteriors / np.float32(len(self.models))
+            lifts = self.lexicon.lifts(self.lexicon.find(index))
+            for group in index.groups:
+                numbers = [fitting[block[row]] for row in group.numbers]
+                both = [values[index.pair_of[group.cells]].reshape(group.shape) for values in lifts]
+                for row, number in enumerate(numbers):
+                    for lift, factor in zip(both, factors[number] or (), strict=False):
+                        lift[row] *= factor
+                forward = hmm_posteriors(both[0], self.jumps[0])
+                reverse = hmm_posteriors(np.ascontiguousarray(both[1].swapaxes(1, 2)), self.jumps[1])
+                for row, number in enumerate(numbers):
+                    results[number] = forward[row], reverse[row].T
         return results
 
     # --- a file
 
     def to_bytes(self) -> bytes:
         """Return the content of an aligner file: arrays without code, equal bytes for an equal aligner."""
-        lexicons, file = [model.lexicon for model in self.models], BytesIO()
-        lexicon, words = lexicons[0], lexicons[0].words
+        words, file = self.lexicon.words, BytesIO()
         np.savez_compressed(
             file,
             format=np.array([FORMAT]),
-            source=encode_words(lexicon.source),
-            target=encode_words(lexicon.target),
+            source=encode_words(self.lexicon.source),
+            target=encode_words(self.lexicon.target),
             source_share=words.source_share.astype(np.float32),
             target_share=words.target_share.astype(np.float32),
             keys=np.diff(words.keys, prepend=0),  # small numbers compress well
-            links=np.stack([each.words.links for each in lexicons]).astype(np.float32),
-            spelling=np.stack([each.spelling for each in lexicons]),
-            jumps=np.stack([model.jumps for model in self.models]),
+            links=words.links.astype(np.float32),
+            spelling=self.lexicon.spelling,
+            jumps=np.stack(self.jumps),
         )
         return file.getvalue()
 
@@ -130,24 +120,22 @@ class StatisticalAligner:
                 if sum(entry.file_size for entry in archive.infolist()) > MAX_FILE_BYTES:
                     raise ValueError(f"it unpacks to more than {MAX_FILE_BYTES:,} bytes")
             with np.load(BytesIO(content), allow_pickle=False) as arrays:
-                if int(arrays["format"][0]) not in range(1, FORMAT + 1):
-                    raise ValueError(f"it has format {int(arrays['format'][0])}, expected at most {FORMAT}")
+                if int(arrays["format"][0]) != FORMAT:
+                    raise ValueError(f"it has format {int(arrays['format'][0])}, expected {FORMAT}")
                 source, target = (
                     Vocabulary(arrays[name].tobytes().decode().split("\n")) for name in ("source", "target")
                 )
-                keys = np.cumsum(arrays["keys"].astype(np.int64))
-                shares = [arrays[f"{side}_share"].astype(np.float64) for side in ("source", "target")]
-                jumps = arrays["jumps"].astype(np.float64).reshape(-1, 2, JUMPS)  # format 1 has no axis of models
-                links = arrays["links"].astype(np.float64).reshape(len(jumps), len(keys))
-                spelling = arrays["spelling"].astype(np.float64).reshape(len(jumps), SIMILARITY_BINS)
-            models = [
-                JointHMM(Lexicon(source, target, LinkCounts(keys, own, *shares), bins), (both[0], both[1]))
-                for own, bins, both in zip(links, spelling, jumps, strict=True)
-            ]
-            check_models(models)
+                words = LinkCounts(
+                    np.cumsum(arrays["keys"].astype(np.int64)),
+                    arrays["links"].astype(np.float64),
+                    arrays["source_share"].astype(np.float64),
+                    arrays["target_share"].astype(np.float64),
+                )
+                spelling, jumps = arrays["spelling"].astype(np.float64), arrays["jumps"].astype(np.float64)
+            check_arrays(source, target, words, spelling, jumps)
         except (BadZipFile, EOFError, KeyError, MemoryError, OSError, TypeError, ValueError, zlib.error) as error:
             raise DataError(f"{name}: is not a word aligner of softgaze: {error}") from error
-        return cls(tuple(models))
+        return cls(Lexicon(source, target, words, spelling), (jumps[0], jumps[1]))
 
     def save(self, path: Path) -> None:
         write_bytes(path, self.to_bytes())
@@ -170,31 +158,20 @@ def train_aligner(pairs: SentencePairs, report: Report = lambda message, share: 
         raise DataError(f"there are no sentence pairs to learn from (both sides with 1 to {MAX_PARTS:,} words)")
     report(f"counting the words of {len(sample):,} pairs", 0.0)
     index = Cooccurrences.of(sample)
-    uninformed = Lexicon.uninformed(index)
-    found = uninformed.find(index)
-    iterations, total = count(1), IBM1_ITERATIONS + HMM_ITERATIONS * len(AGREEMENTS)
-
-    def trained(model: JointHMM, agreement: float | None) -> JointHMM:
-        """Return the model after one iteration: of IBM model 1 without an agreement."""
-        jumps = None if agreement is None else model.jumps
-        links, counts = expected_links(index, model.lexicon.lifts(found), jumps, agreement or 1.0)
-        number, name = next(iterations), "IBM model 1" if agreement is None else "HMM"
-        report(f"iteration {number} of {total} ({name})", number / total)
-        lexicon = model.lexicon.with_links(links, index)
-        return JointHMM(lexicon, model.jumps if jumps is None else (counts[0].weights(), counts[1].weights()))
-
-    first = JointHMM(uninformed, (np.ones(JUMPS), np.ones(JUMPS)))
-    for _ in range(IBM1_ITERATIONS):
-        first = trained(first, None)
-    models = []
-    for agreement in AGREEMENTS:
-        models.append(first)
-        for _ in range(HMM_ITERATIONS):
-            models[-1] = trained(models[-1], agreement)
-    lexicons = pruned([model.lexicon for model in models])
-    return StatisticalAligner(
-        tuple(JointHMM(lexicon, model.jumps) for lexicon, model in zip(lexicons, models, strict=True))
-    )
+    lexicon = Lexicon.uninformed(index)
+    found = lexicon.find(index)
+    jumps = np.ones(JUMPS), np.ones(JUMPS)
+    total = IBM1_ITERATIONS + HMM_ITERATIONS
+    for iteration in range(total):
+        is_hmm = iteration >= IBM1_ITERATIONS
+        lifts = lexicon.lifts(found)
+        links, counts = expected_links(index, lifts, jumps if is_hmm else None)
+        lexicon = lexicon.with_links(links, index)
+        if is_hmm:
+            jumps = counts[0].weights(), counts[1].weights()
+        name = "HMM" if is_hmm else "IBM model 1"
+        report(f"iteration {iteration + 1} of {total} ({name})", (iteration + 1) / total)
+    return StatisticalAligner(lexicon.pruned(), jumps)
 
 
 def sample_pairs(pairs: SentencePairs) -> list[tuple[WordParts, WordParts]]:
@@ -216,7 +193,7 @@ def sample_pairs(pairs: SentencePairs) -> list[tuple[WordParts, WordParts]]:
 
 
 def expected_links(
-    index: Cooccurrences, lifts: tuple[Values, Values], jumps: tuple[Floats, Floats] | None, agreement: float
+    index: Cooccurrences, lifts: tuple[Values, Values], jumps: tuple[Floats, Floats] | None
 ) -> tuple[Floats, tuple[JumpCounts, JumpCounts]]:
     """Return the expected links of each pair of parts, where both directions agree, and the expected jumps."""
     products = np.empty(len(index.pair_of), np.float32)
@@ -229,7 +206,7 @@ def expected_links(
         else:
             forward = hmm_posteriors(forward, jumps[0], counts[0])
             reverse = hmm_posteriors(reverse, jumps[1], counts[1])
-            product = (forward * reverse.swapaxes(1, 2)) ** np.float32(agreement)
+            product = (forward * reverse.swapaxes(1, 2)) ** AGREEMENT
         products[group.cells] = product.ravel()
     return sum_by_id(index.pair_of, products, len(index.keys)), counts
 
@@ -273,22 +250,20 @@ def encode_words(words: Iterable[str]) -> "np.ndarray[tuple[int], np.dtype[np.ui
     return np.frombuffer("\n".join(words).encode(), np.uint8)
 
 
-def check_models(models: Sequence[JointHMM]) -> None:
-    """Raise a `ValueError` if the arrays of models do not fit each other."""
-    if not models:
-        raise ValueError("it has no models")
-    for lexicon, jumps in models:
-        words, keys = lexicon.words, lexicon.words.keys
-        sizes = len(lexicon.source), len(lexicon.target)
-        fitting = {
-            "source words": sizes[0] == len(words.source_share),
-            "target words": sizes[1] == len(words.target_share),
-            "keys": len(keys) == len(words.links) and bool((np.diff(keys) > 0).all()),
-            "range of keys": not len(keys) or (keys[0] >= 0 and keys[-1] < sizes[0] * sizes[1]),
-        }
-        for name, fits in fitting.items():
-            if not fits:
-                raise ValueError(f"its {name} do not fit the other arrays")
-        for values in (words.links, words.source_share, words.target_share, lexicon.spelling, *jumps):
-            if not (np.isfinite(values).all() and (values >= 0).all()):
-                raise ValueError("it contains negative or infinite numbers")
+def check_arrays(source: Vocabulary, target: Vocabulary, words: LinkCounts, spelling: Floats, jumps: Floats) -> None:
+    """Raise a `ValueError` if arrays do not fit each other."""
+    keys = words.keys
+    fitting = {
+        "source words": len(source) == len(words.source_share),
+        "target words": len(target) == len(words.target_share),
+        "keys": len(keys) == len(words.links) and bool((np.diff(keys) > 0).all()),
+        "range of keys": not len(keys) or (keys[0] >= 0 and keys[-1] < len(source) * len(target)),
+        "spelling": spelling.shape == (SIMILARITY_BINS,),
+        "jumps": jumps.shape == (2, JUMPS),
+    }
+    for name, fits in fitting.items():
+        if not fits:
+            raise ValueError(f"its {name} do not fit the other arrays")
+    for values in (words.links, words.source_share, words.target_share, spelling, jumps):
+        if not (np.isfinite(values).all() and (values >= 0).all()):
+            raise ValueError("it contains negative or infinite numbers")
