@@ -44,6 +44,12 @@ class DataSettings(Section):
     )
     joint: bool = Field(True, description="One vocabulary for both sides.")
     max_length: int = Field(256, ge=2, description="Leave out pairs with more subwords on either side.")
+    segmentations: int = Field(
+        1,
+        ge=1,
+        description="Ways to split each training pair into subwords, one per epoch in turn: the most probable one, and "
+        "sampled ones (subword regularization).",
+    )
     held_out: int = Field(1000, ge=1, description="Pairs held out for validation without --dev.")
     image_size: int | None = Field(
         None, ge=1, le=4096, description="Width and height of images in pixels. Default: chosen by the image encoder."

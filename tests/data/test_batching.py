@@ -149,6 +149,19 @@ def test_every_epoch_has_all_pairs_and_the_next_general_ones(tmp_path, own, gene
         assert drawn[0] != drawn[1]
 
 
+def test_epochs_take_turns_with_the_segmentations_of_all_pairs(tmp_path):
+    rows = [([4] * (1 + row % 7), [5] * (1 + row % 5)) for row in range(30 * 3 + 10)]
+    write_shards(tmp_path / "rows", rows, 9)
+    for mixed, per_epoch in ((10, 5), (0, 0)):
+        sampler = BatchSampler(Shards(tmp_path / "rows"), 40, 1, mixed, per_epoch, segmentations=3 if mixed else 4)
+        pairs = sampler.num_pairs
+        for epoch, drawn in enumerate(epochs_of(sampler, 6)):
+            own = [row for row in drawn if row < 100 - mixed]
+            turn = epoch % sampler.segmentations
+            assert sorted(own) == [pair * sampler.segmentations + turn for pair in range(pairs)]
+            assert len(drawn) - len(own) == per_epoch
+
+
 def test_mixed_batches_start_anywhere(tmp_path):
     sampler = mixed_sampler(tmp_path, 30, 100, 30)
     straight = list(islice(sampler.batches_from(0), 60))

@@ -71,6 +71,15 @@ def test_many_texts_are_encoded_as_one_is():
     assert tokenizer().encode(texts) == [tokenizer().encode([text])[0] for text in texts]
 
 
+def test_a_sampled_segmentation_spells_the_text_and_depends_on_the_seed():
+    texts = [*lines("en", 20), "", *lines("ko", 20)]
+    sampled = [tokenizer().sample(texts, seed) for seed in (1, 1, 2)]
+    assert sampled[0] == sampled[1] != sampled[2]
+    assert sampled[0] != tokenizer().encode(texts)
+    for segmentation in sampled:
+        assert [tokenizer().decode(ids) for ids in segmentation] == [normalise(text) for text in texts]
+
+
 def test_pieces_spell_the_text():
     [ids] = tokenizer().encode(["the dog runs."])
     assert "".join(tokenizer().pieces(ids)).replace(MARK, " ").strip() == "the dog runs."

@@ -3,16 +3,20 @@
 from itertools import islice, product
 from pathlib import Path
 
+import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from corpora import DICTIONARY, corpus, small, write_corpus
+from albums import pictures
+from corpora import DICTIONARY, corpus, small, write_corpus, write_links
 from softgaze.atomic_io import TEMPORARY
 from softgaze.config import DataSettings
 from softgaze.data.corpus import Corpus
 from softgaze.errors import DataError, SoftgazeError, UsageError
+from softgaze.explain.word_spans import whitespace_word_of
 from softgaze.training import preprocess as preprocess_module
+from softgaze.training.alignment_data import AlignmentFiles
 from softgaze.training.preprocess import (
     MAX_UNKNOWN,
     choose_held_out,
@@ -110,7 +114,7 @@ def test_file_names_do_not_matter(tmp_path, text):
 def test_settings_with_earlier_names_are_read(tmp_path, text):
     encode(tmp_path / "encoded", text)
     facts = tmp_path / "encoded" / "facts.json"
-    facts.write_text(facts.read_text().replace('"image_size"', '"side"'))
+    facts.write_text(facts.read_text().replace('"image_size"', '"side"').replace('"segmentations": 1,', ""))
     encode(tmp_path / "encoded", text)
 
 
@@ -142,6 +146,58 @@ def test_the_seed_only_selects_the_held_out_pairs(tmp_path, text):
     dev = corpus(tmp_path, name="dev", pairs=5)
     encode(tmp_path / "encoded", text, dev, seed=1)
     encode(tmp_path / "encoded", text, dev, seed=2)
+
+
+# --- segmentations ----------------------------------------------------------------------------------------------
+
+
+def test_all_segmentations_of_a_pair_spell_it_and_the_first_is_the_best(tmp_path, text):
+    once, data = encode(tmp_path / "once", text), encode(tmp_path / "encoded", text, segmentations=4)
+    assert (data.segmentations, len(data.train), len(data.dev)) == (4, 4 * len(once.train), len(once.dev))
+    assert data.facts["pairs"] == once.facts["pairs"]
+    best = [[ids.tolist() for ids in once.train[pair]] for pair in range(len(once.train))]
+    rows = [[ids.tolist() for ids in data.train[row]] for row in range(len(data.train))]
+    assert rows[::4] == best
+    assert decoded(data, data.train) == [pair for pair in decoded(once, once.train) for _ in range(4)]
+    assert sum(row not in rows[::4] for row in rows) > len(rows) / 4
+
+
+def test_the_seed_determines_the_segmentations(tmp_path, text):
+    dev = corpus(tmp_path, name="dev", pairs=5)
+    one, same, other = (encode(tmp_path / f"{n}", text, dev, seed, segmentations=2) for n, seed in enumerate((1, 1, 2)))
+    rows = [[each.train[row][1].tolist() for row in range(len(each.train))] for each in (one, same, other)]
+    assert rows[0] == rows[1] != rows[2]
+    with pytest.raises(UsageError, match="seed"):
+        encode(tmp_path / "0", text, dev, 2, segmentations=2)
+
+
+def test_a_sampled_segmentation_that_is_too_long_gives_way_to_the_best(tmp_path):
+    pairs, dev = different(tmp_path), different(tmp_path, 3, "dev")
+    longest = encode(tmp_path / "once", pairs, dev).train.lengths(np.arange(60)).max()
+    data = encode(tmp_path / "encoded", pairs, dev, segmentations=3, max_length=int(longest))
+    assert data.train.lengths(np.arange(180)).max() == longest
+    assert data.facts["pairs"] == 60
+
+
+def test_links_follow_every_segmentation(tmp_path):
+    source, target = write_corpus(tmp_path)
+    text = Corpus.of([(source, target)])
+    links = AlignmentFiles(text, (write_links(source),))
+    settings = DataSettings(segmentations=3)
+    data = preprocess(tmp_path / "encoded", text, corpus(tmp_path, name="dev", pairs=5), settings, 1, guided=links)
+    for row in range(len(data.train)):
+        sides = [
+            whitespace_word_of(tokenizer.decode(ids.tolist()), tokenizer.pieces(ids.tolist()))
+            for tokenizer, ids in zip((data.tokenizers.source, data.tokenizers.target), data.train[row], strict=True)
+        ]
+        linked = [(sides[0][own], sides[1][other]) for other, own, _ in data.train.links(row).tolist()]
+        assert all(own == other for own, other in linked)
+        assert {own for own, _ in linked} == {*sides[0]}
+
+
+def test_sources_without_subwords_have_one_segmentation(tmp_path):
+    with pytest.raises(UsageError, match="samples subwords"):
+        encode(tmp_path / "encoded", pictures(tmp_path), segmentations=2)
 
 
 # --- completely or not at all ---------------------------------------------------------------------------------------

@@ -40,13 +40,19 @@ class BatchSampler:
     seed: int
     mixed: int = 0  # general-domain pairs, the last ones of the shards
     mixed_per_epoch: int = 0  # of these
+    segmentations: int = 1  # consecutive rows of the shards that are one training pair; epochs take turns
+
+    @property
+    def num_pairs(self) -> int:
+        """Return the number of training pairs."""
+        return (len(self.shards) - self.mixed) // self.segmentations
 
     @property
     def epoch_size(self) -> int:
         """Pairs per epoch: all but the general-domain ones, and some of those; of files, as many from each."""
         if self.files is not None:
             return self.files.rounds * len(self.files.starts)
-        return len(self.shards) - self.mixed + self.mixed_per_epoch
+        return self.num_pairs + self.mixed_per_epoch
 
     @cached_property
     def files(self) -> "CaptionedFiles | None":
@@ -85,7 +91,7 @@ class BatchSampler:
         if self.files is not None:
             pairs = self.files.pairs(positions, self.seed, epoch)
         else:
-            pairs = self.with_general_pairs(permute(positions, self.epoch_size, hash_key(self.seed, epoch)), epoch)
+            pairs = self.rows(permute(positions, self.epoch_size, hash_key(self.seed, epoch)), epoch)
         lengths = self.shards.lengths(pairs)
         longest = lengths.max(axis=1)
         if (lengths[:, 0] == longest[0]).all():
@@ -98,19 +104,21 @@ class BatchSampler:
         rng = np.random.default_rng([self.seed, epoch, pool])
         return [batches[index] for index in rng.permutation(len(batches))]
 
-    def with_general_pairs(self, pairs: Array, epoch: int) -> Array:
-        """Replace the indices after the training pairs by general-domain pairs, none twice before all were used."""
-        first = len(self.shards) - self.mixed
-        is_general = pairs >= first
+    def rows(self, pairs: Array, epoch: int) -> Array:
+        """Return the row of each training pair with the segmentation of this epoch.
+
+        Indices after the training pairs stand for general-domain pairs, none of them twice before all were used.
+        """
+        result = pairs * self.segmentations + epoch % self.segmentations
+        is_general = pairs >= self.num_pairs
         if not is_general.any():
-            return pairs
-        passes, positions = np.divmod(epoch * self.mixed_per_epoch + pairs[is_general] - first, self.mixed)
+            return result
+        passes, positions = np.divmod(epoch * self.mixed_per_epoch + pairs[is_general] - self.num_pairs, self.mixed)
         drawn = np.empty_like(positions)
         for number in np.unique(passes).tolist():
             here = passes == number
             drawn[here] = permute(positions[here], self.mixed, hash_key(self.seed, number, self.mixed))
-        result = pairs.copy()
-        result[is_general] = first + drawn
+        result[is_general] = len(self.shards) - self.mixed + drawn
         return result
 
 

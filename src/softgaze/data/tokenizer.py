@@ -35,6 +35,7 @@ MAX_VOCABULARY = 32_000
 WHOLE_WORDS = 4_000  # frequent words that may all become pieces
 NUM_BYTES = 256
 NUM_THREADS = 4  # not the number of cores: the same text gives the same vocabulary on every machine
+SAMPLING_ALPHA = 0.2  # smoothing of sampled segmentations: 0 makes all equally likely, large values the best one
 PARALLEL_TEXTS = 256  # fewer are encoded before threads have started
 
 
@@ -154,6 +155,13 @@ class Tokenizer(Processor):
         ids: list[list[int]] = encode_texts(self.sentencepiece, normalised)
         return ids
 
+    def sample(self, texts: Sequence[str], seed: int) -> list[list[int]]:
+        """Return the ids of a random segmentation of each text (Kudo 2018)."""
+        return self._sample([normalise(text) for text in texts], seed)
+
+    def _sample(self, normalised: list[str], seed: int) -> list[list[int]]:
+        return sample_texts(self.sentencepiece, normalised, seed)
+
     def try_encode(self, sources: Sequence[str], on_error: OnError) -> list[list[int]]:
         return self.encode(sources)
 
@@ -212,6 +220,17 @@ def encode_texts(sentencepiece: Any, texts: list[str], out_type: type = int) -> 
     if len(texts) >= PARALLEL_TEXTS:
         return list(sentencepiece.encode(texts, out_type=out_type))
     return [sentencepiece.encode(text, out_type=out_type) for text in texts]
+
+
+def sample_texts(model: Any, texts: list[str], seed: int, out_type: type = int) -> list[list[Any]]:
+    """Return the ids or pieces of a random segmentation of each text.
+
+    A batch on one thread starts a new generator from the seed, so that the same seed gives the same segmentations.
+    """
+    sentencepiece.set_random_generator_seed(seed % 2**32)
+    return list(
+        model.encode(texts, out_type=out_type, enable_sampling=True, alpha=SAMPLING_ALPHA, nbest_size=-1, num_threads=1)
+    )
 
 
 # --- tokenizers of imported models ------------------------------------------------------------------------------
@@ -289,6 +308,11 @@ class ImportedTokenizer(Tokenizer):
         return [
             [ids.get(piece, UNK) for piece in pieces] for pieces in encode_texts(self.sentencepiece, normalised, str)
         ]
+
+    def _sample(self, normalised: list[str], seed: int) -> list[list[int]]:
+        ids = self.text_ids
+        sampled = sample_texts(self.sentencepiece, normalised, seed, str)
+        return [[ids.get(piece, UNK) for piece in pieces] for pieces in sampled]
 
     def decode(self, ids: Sequence[int]) -> str:
         text: str = self.sentencepiece.decode([self.vocabulary[row] for row in ids if row not in self.special_ids])

@@ -4,11 +4,11 @@ Done once per run. The result stores checksums of its inputs, so that a resumed 
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import chain, islice, tee
+from itertools import chain, count, islice, tee
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,6 +46,11 @@ class PreprocessedData:
     detector: LanguageDetector | None  # of languages; None if the source is not text
     facts: dict[str, Any]
     aligner: bytes | None = None  # content of the aligner that learned the links, for the bundle
+
+    @property
+    def segmentations(self) -> int:
+        """The consecutive rows of `train` that are one pair, the most probable segmentation first."""
+        return int(self.facts["made_from"]["settings"]["segmentations"])
 
     @classmethod
     def open(cls, directory: Path) -> "PreprocessedData":
@@ -88,6 +93,8 @@ def preprocess(
     if (directory / FACTS).exists():
         check_unchanged(read_facts(directory)["made_from"], inputs)
         return PreprocessedData.open(directory)
+    if settings.segmentations > 1 and train.processor is not None:
+        raise UsageError("data.segmentations samples subwords of both sides; images and features have none")
     held_out = (
         frozenset() if dev else train.pairs_with_sources(choose_held_out(train.num_sources(), settings.held_out, seed))
     )
@@ -102,14 +109,17 @@ def preprocess(
         for name, content in tokenizers.files().items():
             (temporary / name).write_bytes(content)
         encoder = PairEncoder(tokenizers, settings.max_length, on_unreadable)
+        sampling = Sampling(settings.segmentations - 1, seed)
         rows: Iterator[EncodedPair | EncodedAlignedPair]
         if guided is None:
-            rows = encoder.encode(pair for index, pair in enumerate(train) if index not in held_out)
+            rows = encoder.encode((pair for index, pair in enumerate(train) if index not in held_out), sampling)
         else:
-            rows = encoder.encode_linked(row for index, row in enumerate(guided) if index not in held_out)
+            linked = (row for index, row in enumerate(guided) if index not in held_out)
+            rows = encoder.encode_linked(linked, sampling)
         general = encoder.encode_mixed(mix or (), with_links=guided is not None)
         max_value = max_link_value(settings.max_length) if guided is not None else None
-        train_pairs = encoder.write(temporary / "train", chain(rows, general), max_value) - encoder.mixed
+        written = encoder.write(temporary / "train", chain(rows, general), max_value)
+        train_pairs = (written - encoder.mixed) // settings.segmentations
         dropped = encoder.dropped
         dev_text = list(dev) if dev else [pair for index, pair in enumerate(train) if index in held_out]
         dev_pairs = encoder.write(temporary / "dev", encoder.encode(dev_text))
@@ -146,7 +156,9 @@ def read_facts(directory: Path) -> dict[str, Any]:
     try:
         facts = json.loads((directory / FACTS).read_text(encoding="utf-8"))
         inputs = dict(facts["made_from"])
-        return {**facts, "made_from": inputs | {"settings": current_names({"data": inputs["settings"]})["data"]}}
+        settings = current_names({"data": inputs["settings"]})["data"]
+        # An earlier version may have had fewer settings, and did what their defaults do.
+        return {**facts, "made_from": inputs | {"settings": DataSettings().model_dump() | settings}}
     except (OSError, KeyError, TypeError, ValueError) as error:
         raise DataError(f"{directory / FACTS}: cannot be read ({error}); {FIX.format(directory)}") from error
 
@@ -166,7 +178,7 @@ def inputs_of(
         "train": list(train.sha256().values()),
         "dev": list(dev.sha256().values()) if dev else None,
         "settings": settings.model_dump(),
-        "seed": seed if dev is None else None,
+        "seed": seed if dev is None or settings.segmentations > 1 else None,
         "guided": guided.sha256() if guided else None,
         "mix": list(mix.sha256().values()) if mix else None,
         "init": init,
@@ -253,6 +265,13 @@ def check_not_empty(train_pairs: int, dev_pairs: int, dropped: int) -> None:
         raise DataError(f"there are no pairs to validate on{left_out}; give --dev SRC TGT, or more text")
 
 
+class Sampling(NamedTuple):
+    """How many segmentations of each pair are sampled, and the seed."""
+
+    draws: int = 0
+    seed: int = 0
+
+
 class PairEncoder:
     """Encodes pairs of text as token ids, and counts the pairs it leaves out."""
 
@@ -270,23 +289,26 @@ class PairEncoder:
             return write_shards(directory, rows, max(len(source), len(target)), max_link_value)
         return write_shards(directory, rows, len(target), max_link_value, VectorSpec(source.vector_dtype, len(source)))
 
-    def encode(self, pairs: Iterable[Pair]) -> Iterator[EncodedPair]:
-        """Yield the token ids of the usable pairs, in order."""
-        return (ids for ids in self._encode_all(pairs) if ids is not None)
+    def encode(self, pairs: Iterable[Pair], sampling: Sampling = Sampling()) -> Iterator[EncodedPair]:
+        """Yield the token ids of the usable pairs, in order, with all segmentations of a pair in a row."""
+        return chain.from_iterable(self._encode_all(pairs, sampling))
 
-    def encode_linked(self, rows: Iterable[tuple[Pair, Links]]) -> Iterator[EncodedAlignedPair]:
-        """Yield the token ids and token links of the usable pairs, in order; count the pairs with links."""
+    def encode_linked(
+        self, rows: Iterable[tuple[Pair, Links]], sampling: Sampling = Sampling()
+    ) -> Iterator[EncodedAlignedPair]:
+        """Yield the token ids and token links of the usable pairs as `encode` does; count the pairs with links."""
         first, second = tee(rows)  # the second is at most a block behind
-        for ids, (pair, links) in zip(self._encode_all(pair for pair, _ in first), second, strict=True):
-            if ids is None:
-                continue
-            triples: list[int] = []
-            if links:
-                sides = zip(pair, ids, (self.tokenizers.source, self.tokenizers.target), strict=True)
-                source, target = (whitespace_word_of(text, tokenizer.pieces(side)) for text, side, tokenizer in sides)
-                triples = token_links(links, source, target) if source and target else []
-            self.linked += bool(triples)
-            yield *ids, triples
+        encoded = self._encode_all((pair for pair, _ in first), sampling)
+        for segmentations, (pair, links) in zip(encoded, second, strict=True):
+            with_links = [(*ids, self._token_links(pair, ids, links) if links else []) for ids in segmentations]
+            self.linked += any(triples for *_, triples in with_links)
+            yield from with_links
+
+    def _token_links(self, pair: Pair, ids: EncodedPair, links: Links) -> list[int]:
+        """Convert the links of a pair for one segmentation; none if its tokens do not spell the words."""
+        sides = zip(pair, ids, (self.tokenizers.source, self.tokenizers.target), strict=True)
+        source, target = (whitespace_word_of(text, tokenizer.pieces(side)) for text, side, tokenizer in sides)
+        return token_links(links, source, target) if source and target else []
 
     def encode_mixed(self, pairs: Iterable[Pair], *, with_links: bool) -> Iterator[EncodedPair | EncodedAlignedPair]:
         """Yield the usable general-domain pairs, which have no links, and count them."""
@@ -294,18 +316,36 @@ class PairEncoder:
             self.mixed += 1
             yield (*ids, []) if with_links else ids
 
-    def _encode_all(self, pairs: Iterable[Pair]) -> Iterator[EncodedPair | None]:
-        """Yield token ids in order, None for a pair with an unreadable, empty or too long side."""
+    def _encode_all(self, pairs: Iterable[Pair], sampling: Sampling = Sampling()) -> Iterator[list[EncodedPair]]:
+        """Yield the segmentations of each pair, in order; none of a pair with an unreadable, empty or too long side."""
         stream, reader = iter(pairs), self.tokenizers.source
         max_items = reader.max_items(self.max_length)
-        while block := list(islice(stream, reader.batch_size)):
+
+        def fits(source: Sequence[Any], target: Sequence[int]) -> bool:
+            return 0 < len(source) <= max_items and 0 < len(target) <= self.max_length
+
+        for number in count():
+            block = list(islice(stream, reader.batch_size))
+            if not block:
+                return
             sources = reader.try_encode([pair.source for pair in block], self.on_unreadable)
             targets = self.tokenizers.target.encode([pair.target for pair in block])
-            for pair, source, target in zip(block, sources, targets, strict=True):
+            sampled = [self._sample(block, hash_key(sampling.seed, number, draw)) for draw in range(sampling.draws)]
+            for row, (pair, source, target) in enumerate(zip(block, sources, targets, strict=True)):
                 if source is None:
                     self.unreadable.add(pair.source)
-                if source is not None and 0 < len(source) <= max_items and 0 < len(target) <= self.max_length:
-                    yield source, target
+                if source is not None and fits(source, target):
+                    others = (draw[row] for draw in sampled)
+                    yield [(source, target), *(ids if fits(*ids) else (source, target) for ids in others)]
                 else:
                     self.dropped += 1
-                    yield None
+                    yield []
+
+    def _sample(self, block: list[Pair], seed: int) -> list[EncodedPair]:
+        """Return a random segmentation of both sides of each pair."""
+        reader = self.tokenizers.source
+        assert isinstance(reader, Tokenizer)  # `preprocess` checked
+        sources = reader.sample([pair.source for pair in block], hash_key(seed, 0))
+        return list(
+            zip(sources, self.tokenizers.target.sample([pair.target for pair in block], hash_key(seed, 1)), strict=True)
+        )

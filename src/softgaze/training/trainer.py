@@ -89,7 +89,9 @@ class Trainer:
         assert settings.batch_tokens is not None  # the settings are resolved
         mixed = data.facts.get("mixed", 0)
         mixed_per_epoch = max(1, round((settings.mix_ratio or 0) * data.facts["pairs"])) if mixed else 0
-        self.batches = BatchSampler(data.train, settings.batch_tokens, settings.seed, mixed, mixed_per_epoch)
+        self.batches = BatchSampler(
+            data.train, settings.batch_tokens, settings.seed, mixed, mixed_per_epoch, data.segmentations
+        )
         self.metrics_log = MetricsLog(run.metrics)
         self.callback = CallbackList(self.metrics_log, callback) if self.distributed.is_main else Callback()
         self.history: AttentionHistory | None = None

@@ -95,7 +95,7 @@ def calibrate_links(path: Path, data: PreprocessedData, device: torch.device) ->
     aligner = translator.statistical_aligner
     if aligner is None:
         source, target = data.tokenizers.source, data.tokenizers.target
-        step = max(1, len(data.train) // ALIGNER_PAIRS)
+        step = data.segmentations * max(1, data.facts["pairs"] // ALIGNER_PAIRS)  # the first is the most probable one
         rows = [data.train[index] for index in range(0, len(data.train), step)]
         aligner = train_aligner([(source.decode(own.tolist()), target.decode(other.tolist())) for own, other in rows])
     fitted = calibrate_reliability(translator, aligner, data.dev_text)
