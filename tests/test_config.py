@@ -91,6 +91,13 @@ def test_files_that_are_no_settings_are_refused(tmp_path):
             read_config(path)
     path.write_text("")
     assert read_config(path) == {}
+def test_r_drop_needs_dropout():
+    settings = {"training": {"r_drop": 5.0}, "model": {"options": {"dropout": 0.0}}}
+    with pytest.raises(UsageError, match=r"set model\.options\.dropout above 0"):
+        resolve(parse_config(settings))
+    assert resolve(parse_config({"training": {"r_drop": 5.0}})).model.options["dropout"] > 0
+
+
     with pytest.raises(DataError, match="cannot be read"):
         read_config(tmp_path / "missing.yaml")
 

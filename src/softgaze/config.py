@@ -82,6 +82,12 @@ class TrainingSettings(Section):
     label_smoothing: float | None = Field(
         None, ge=0, lt=1, description="Probability spread over all other tokens. Default: 0.1, for --init 0."
     )
+    r_drop: float = Field(
+        0.0,
+        ge=0,
+        description="Compute each batch twice with different dropout, and add the divergence of both predictions with "
+        "this weight (R-Drop, Liang 2021). Needs dropout.",
+    )
     warm_start: Literal["statistics", "none"] | None = Field(
         None,
         description="First weights: statistics of the corpus, or none (random). Default: statistics for Transformers.",
@@ -240,6 +246,8 @@ def resolve(config: Config, *, trained: bool = False) -> Config:
     budget = config.budget.model_copy(update={"patience": config.budget.patience or PATIENCE})
     describes_images = encoder not in (None, "frames")
     if config.validation.metric == "cider" and config.model.arch != "captioner":
+    if training.r_drop and not trained and not model.options.get("dropout"):
+        raise UsageError("training.r_drop compares passes with different dropout: set model.options.dropout above 0")
         raise UsageError("validation.metric=cider is for captions; use bleu, chrf or loss")
     metric = config.validation.metric or ("cider" if describes_images else "bleu")
     validation = config.validation.model_copy(update={"metric": metric})

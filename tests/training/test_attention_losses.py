@@ -237,6 +237,19 @@ def test_coverage_changes_the_gradient_and_not_the_reported_loss():
     assert max(changes) > 1e-6
 
 
+def test_coverage_is_that_of_the_first_pass_of_r_drop():
+    case = CASES["captioner"]
+    batch, model = two_rows(case.batch([4, 2], 3).source), case.make().eval()  # without dropout, passes are equal
+    results = []
+    for r_drop in (0.0, 5.0):
+        training = {"doubly_stochastic": 1.0, "r_drop": r_drop, "precision": "float32", "fast": False}
+        settings = resolve(small(training=training)).training
+        results.append(GradientAccumulator(model, settings, CPU).losses_and_gradients(batch, TokenCounts(5, 0), 1))
+    assert results[0][0] == pytest.approx(results[1][0], rel=1e-5)
+    for one, other in zip(*(gradients for _, gradients in results), strict=True):
+        torch.testing.assert_close(one, other, rtol=1e-4, atol=1e-6)
+
+
 # --- settings -----------------------------------------------------------------------------------------------------
 
 

@@ -6,11 +6,11 @@ import pytest
 import torch
 from torch import nn
 
+from softgaze import runtime
 from softgaze.config import TrainingSettings
 from softgaze.data.batching import Batch
 from softgaze.data.shards import Shards, write_shards
 from softgaze.models import Source, build_model
-from softgaze.training import gradients
 from softgaze.training.collate import PaddedBatch, collate
 from softgaze.training.gradients import (
     GradientAccumulator,
@@ -204,7 +204,7 @@ def test_the_forward_pass_has_the_chosen_precision_and_weights_are_float32(name)
     ("flags", "expected"), [({"amx_bf16"}, True), ({"avx512_bf16", "fma"}, True), ({"avx512f"}, False), (set(), False)]
 )
 def test_auto_takes_bfloat16_if_the_cpu_has_it(monkeypatch, flags, expected):
-    monkeypatch.setattr(gradients, "cpu_flags", lambda: flags)
+    monkeypatch.setattr(runtime, "cpu_flags", lambda: flags)
     assert uses_bfloat16(CPU, "auto") is expected
     assert uses_bfloat16(CPU, "bfloat16")
     assert not uses_bfloat16(CPU, "float32")

@@ -7,6 +7,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from softgaze.data.batching import Batch
 from softgaze.data.shards import Shards, write_shards
+from softgaze.dropout import seeded
 from softgaze.models import build_model
 from softgaze.special_tokens import BOS, EOS, PAD
 from softgaze.training import loss
@@ -86,6 +87,46 @@ def test_slices_give_torchs_loss_and_gradients(monkeypatch, smoothing, max_logit
     gradients = (torch.autograd.grad(3 * value, (features, weight)) for value in (ours, reference))
     for one, other in zip(*gradients, strict=True):
         torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("max_logits", [1, 500, 10**6])
+@pytest.mark.parametrize("smoothing", [0.0, 0.1])
+def test_r_drop_adds_the_divergence_of_two_passes(monkeypatch, smoothing, max_logits):
+    monkeypatch.setattr(loss, "MAX_LOGITS", max_logits)
+    features, weight, labels = random_tokens()
+    passes = torch.stack([features, features + torch.randn_like(features)])
+    ours = SlicedCrossEntropy.apply(passes, weight, labels, smoothing, 5.0)
+    one, other = (passes @ weight.T).log_softmax(-1)
+    reference = sum(F.cross_entropy(p, labels, reduction="sum", label_smoothing=smoothing) / 2 for p in (one, other))
+    for p, q in ((one, other), (other, one)):
+        reference += 5 / 4 * F.kl_div(q, p, reduction="sum", log_target=True)  # KL(p, q)
+    torch.testing.assert_close(ours, reference)
+    gradients = (torch.autograd.grad(value, (features, weight), retain_graph=True) for value in (ours, reference))
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+@pytest.mark.parametrize("arch", ["rnn", "rnn-luong", "rnn-bahdanau", "conv", "transformer"])
+def test_r_drop_without_dropout_is_the_plain_loss(shards, arch):
+    torch.manual_seed(0)
+    model = build_model(arch, source_vocabulary=20, dropout=0.0).double().train()
+    batch = batch_of(shards, 0, 1, 2)
+    losses = [summed_loss(model, batch, 0.1), summed_loss(model, batch, 0.1, r_drop=5.0)]
+    torch.testing.assert_close(*losses)
+    gradients = [torch.autograd.grad(value, list(model.parameters())) for value in losses]
+    for one, other in zip(*gradients, strict=True):
+        torch.testing.assert_close(one, other)
+
+
+def test_r_drop_with_dropout_costs_the_divergence(shards):
+    torch.manual_seed(0)
+    model = build_model("transformer", source_vocabulary=20, dropout=0.3).train()
+    batch = batch_of(shards, 0, 1, 2)
+    weighted = []
+    for weight in (1e-9, 5.0):
+        with seeded(7):
+            weighted.append(summed_loss(model, batch, 0.1, r_drop=weight).item())
+    assert weighted[1] > weighted[0] + 0.1
 
 
 def test_a_probability_that_underflows_has_a_loss():

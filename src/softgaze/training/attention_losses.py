@@ -54,6 +54,7 @@ class CoverageLoss:
     def summed(self, batch: PaddedBatch) -> Tensor:
         """Return the loss summed over the source positions of a batch, for the mean of layers and heads."""
         weights = torch.stack([torch.cat(steps, 1) for steps in self.weights.values()]).mean(0)  # (B, T, S)
+        weights = weights[: len(batch.labels)]  # of the first pass of R-Drop
         coverage = (weights * (batch.labels != PAD)[..., None]).sum(1)  # (B, S)
         real = torch.arange(coverage.shape[1], device=coverage.device) < batch.source.lengths[:, None]
         return ((1 - coverage).square() * real).sum()

@@ -21,7 +21,7 @@ from softgaze.data.batching import Batch, hash_key
 from softgaze.data.shards import Array
 from softgaze.dropout import seeded
 from softgaze.models.base import Seq2Seq, SingleSiteHook
-from softgaze.runtime import cpu_flags
+from softgaze.runtime import has_bfloat16
 from softgaze.training.attention_losses import AlignmentLoss, CoverageLoss, GuidedHead
 from softgaze.training.collate import PaddedBatch
 from softgaze.training.loss import summed_loss
@@ -102,22 +102,22 @@ class GradientAccumulator:
         self, batch: PaddedBatch, counts: TokenCounts, seed: int
     ) -> tuple[LossSums, Sequence[Tensor | None]]:
         """Return the summed losses of some rows, and the gradient of each parameter."""
-        settings, smoothing = self.settings, self.settings.label_smoothing
+        settings, smoothing, r_drop = self.settings, self.settings.label_smoothing, self.settings.r_drop
         assert smoothing is not None  # the settings are resolved
         alignment, penalty = None, None
         with seeded(seed), autocast(self.device, self.bfloat16):
             if settings.doubly_stochastic:
                 coverage = CoverageLoss()
-                loss = summed_loss(self.model, batch, smoothing, coverage)
+                loss = summed_loss(self.model, batch, smoothing, coverage, r_drop)
                 penalty = settings.doubly_stochastic * coverage.summed(batch) / counts.tokens
             elif self.guided is not None and batch.alignment is not None and batch.alignment.num_tokens:
                 guided = AlignmentLoss(self.guided.head, self.guided.rows)
                 hook = SingleSiteHook("cross", self.guided.layer, guided)
-                loss = summed_loss(self.model, batch, smoothing, hook)
+                loss = summed_loss(self.model, batch, smoothing, hook, r_drop)
                 alignment = guided.summed(batch.alignment)
                 penalty = self.guided.weight * alignment / counts.aligned
             else:
-                loss = summed_loss(self.model, batch, smoothing)
+                loss = summed_loss(self.model, batch, smoothing, r_drop=r_drop)
         objective = loss / counts.tokens if penalty is None else loss / counts.tokens + penalty
         losses = LossSums(float(loss.detach()), 0.0 if alignment is None else float(alignment.detach()))
         return losses, torch.autograd.grad(objective, self.parameters, allow_unused=True)
@@ -190,7 +190,7 @@ def uses_bfloat16(device: torch.device, precision: str) -> bool:
         return precision == "bfloat16"
     if device.type == "cuda":
         return bool(torch.cuda.is_bf16_supported(including_emulation=False))
-    return device.type == "cpu" and bool({"amx_bf16", "avx512_bf16"} & cpu_flags())
+    return device.type == "cpu" and has_bfloat16()
 
 
 # --- optimizer and learning rate
