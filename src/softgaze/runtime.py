@@ -91,6 +91,11 @@ def cpu_flags() -> frozenset[str]:
     return frozenset(next((line.split(":", 1)[1].split() for line in lines if line.startswith("flags")), []))
 
 
+def has_bfloat16() -> bool:
+    """Whether the processor multiplies bfloat16; False if that is unknown."""
+    return bool({"amx_bf16", "avx512_bf16"} & cpu_flags())
+
+
 def has_vnni() -> bool:
     """Whether the processor multiplies int8 without 16-bit sums, which overflow; False if that is unknown."""
     if platform.machine().lower() not in ("x86_64", "amd64"):
@@ -192,7 +197,9 @@ def run_low_priority(work: Callable[[], Result], nice: int = 10) -> Result:
 # Options of mallopt, from malloc.h.
 M_TRIM_THRESHOLD, M_MMAP_THRESHOLD, M_ARENA_MAX = -1, -3, -8
 LARGEST_ALLOCATION = 2**30  # bytes: no tensor of a training step on a CPU is larger
-PRIMITIVE_CACHE = 8192  # kernels that oneDNN keeps
+# Kernels that oneDNN and torch keep: on processors with bfloat16 enough for the layers of one batch, elsewhere of many
+# batches, because only kernels of bfloat16 take much memory (benchmarks/kernels.md).
+BFLOAT16_KERNELS, KERNELS = 64, 8192
 SPIN_COUNT = 10_000  # loops in which an OpenMP thread waits for work before it sleeps; libgomp's default is 300,000
 
 _tuned = False
@@ -203,7 +210,8 @@ def tune_cpu() -> None:
 
     - Keep freed memory. glibc returns each large tensor to the system, and page faults take a third of a plain training
       step. One arena, because the backward pass runs in a thread that would otherwise keep memory of its own.
-    - Let oneDNN keep the kernels of more batch shapes than its 1,024.
+    - Set how many compiled kernels oneDNN keeps (default: 1,024). Every batch shape needs its own kernels. An RNN in
+      float32 reuses them; in bfloat16 they would fill gigabytes.
     - Let waiting OpenMP threads sleep soon. A thread that spins while other programs need its core delays the thread it
       waits for: on a busy machine, updates take twice as long (benchmarks/busy.md). Read when torch is imported.
     - Allow the batches of a translation to be decoded in parallel threads.
@@ -211,7 +219,7 @@ def tune_cpu() -> None:
     global _tuned
     _tuned = True
     for name in ("ONEDNN_PRIMITIVE_CACHE_CAPACITY", "LRU_CACHE_CAPACITY"):
-        os.environ.setdefault(name, str(PRIMITIVE_CACHE))
+        os.environ.setdefault(name, str(BFLOAT16_KERNELS if has_bfloat16() else KERNELS))
     if "OMP_WAIT_POLICY" not in os.environ:
         os.environ.setdefault("GOMP_SPINCOUNT", str(SPIN_COUNT))
     if platform.libc_ver()[0] == "glibc":
