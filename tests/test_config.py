@@ -78,9 +78,24 @@ def test_what_is_given_is_not_overridden():
     assert resolved.model.options["dropout"] == 0.0
 
 
+@pytest.mark.parametrize(
+    ("budget", "start"),
+    [({}, "none"), ({"minutes": 5}, "statistics"), ({"epochs": 20}, "statistics"), ({"epochs": 21}, "none")],
+)
+def test_a_long_run_starts_from_random_weights(budget, start):
+    assert resolve(parse_config({"budget": budget})).training.warm_start == start
+
+
 def test_cosine_needs_an_end():
     with pytest.raises(UsageError, match="--steps"):
         resolve(parse_config({"training": {"schedule": "cosine"}}))
+
+
+def test_r_drop_needs_dropout():
+    settings = {"training": {"r_drop": 5.0}, "model": {"options": {"dropout": 0.0}}}
+    with pytest.raises(UsageError, match=r"set model\.options\.dropout above 0"):
+        resolve(parse_config(settings))
+    assert resolve(parse_config({"training": {"r_drop": 5.0}})).model.options["dropout"] > 0
 
 
 def test_files_that_are_no_settings_are_refused(tmp_path):
@@ -91,13 +106,6 @@ def test_files_that_are_no_settings_are_refused(tmp_path):
             read_config(path)
     path.write_text("")
     assert read_config(path) == {}
-def test_r_drop_needs_dropout():
-    settings = {"training": {"r_drop": 5.0}, "model": {"options": {"dropout": 0.0}}}
-    with pytest.raises(UsageError, match=r"set model\.options\.dropout above 0"):
-        resolve(parse_config(settings))
-    assert resolve(parse_config({"training": {"r_drop": 5.0}})).model.options["dropout"] > 0
-
-
     with pytest.raises(DataError, match="cannot be read"):
         read_config(tmp_path / "missing.yaml")
 

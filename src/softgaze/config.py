@@ -90,7 +90,8 @@ class TrainingSettings(Section):
     )
     warm_start: Literal["statistics", "none"] | None = Field(
         None,
-        description="First weights: statistics of the corpus, or none (random). Default: statistics for Transformers.",
+        description="First weights: statistics of the corpus, or none (random). Default: statistics for Transformers "
+        "with a budget of at most 20 epochs.",
     )
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto", description="float32, bfloat16 or auto: bfloat16 if the hardware supports it."
@@ -208,6 +209,7 @@ DEFAULTS: dict[str, dict[str, Defaults]] = {
 
 OWN_ENCODERS = ("cnn", "patches", "frames")  # trained with the captioner; another encoder is a pretrained backbone
 WARM_START_ARCHS = ("transformer",)  # where the warm start was measured to help
+LONG_EPOCHS = 20  # after more epochs random weights are at least as good (docs/warm-start.md)
 PATIENCE, LABEL_SMOOTHING, AVERAGE = 10, 0.1, 5
 DECAY = 0.3  # of the budget: shorter ends noisier, longer lowers the mean learning rate (docs/warm-start.md)
 
@@ -227,7 +229,8 @@ def resolve(config: Config, *, trained: bool = False) -> Config:
     has_end = config.budget.minutes or config.budget.steps or config.budget.epochs
     schedule = training.schedule or ("constant" if has_end else "inverse-sqrt")
     decay = training.decay if training.decay is not None else 0.0 if schedule == "cosine" else DECAY
-    is_warm = not trained and config.model.arch in WARM_START_ARCHS
+    is_short = has_end and (config.budget.epochs or 0) <= LONG_EPOCHS
+    is_warm = not trained and config.model.arch in WARM_START_ARCHS and is_short
     warm_start = training.warm_start or ("statistics" if is_warm else "none")
     smoothing = LABEL_SMOOTHING if training.label_smoothing is None else training.label_smoothing
     ends_at_zero = has_end and (decay > 0 or schedule == "cosine")
@@ -243,11 +246,11 @@ def resolve(config: Config, *, trained: bool = False) -> Config:
     model = config.model.model_copy(update={"options": {**options, **config.model.options}})
     if training.schedule == "cosine" and config.budget.steps is None:
         raise UsageError("the cosine schedule needs the number of updates: give --steps, or use inverse-sqrt")
+    if training.r_drop and not trained and not model.options.get("dropout"):
+        raise UsageError("training.r_drop compares passes with different dropout: set model.options.dropout above 0")
     budget = config.budget.model_copy(update={"patience": config.budget.patience or PATIENCE})
     describes_images = encoder not in (None, "frames")
     if config.validation.metric == "cider" and config.model.arch != "captioner":
-    if training.r_drop and not trained and not model.options.get("dropout"):
-        raise UsageError("training.r_drop compares passes with different dropout: set model.options.dropout above 0")
         raise UsageError("validation.metric=cider is for captions; use bleu, chrf or loss")
     metric = config.validation.metric or ("cider" if describes_images else "bleu")
     validation = config.validation.model_copy(update={"metric": metric})

@@ -10,7 +10,7 @@ from softgaze.data.processors import BackboneProcessor, ImageProcessor
 from softgaze.training.budget_choices import PHOTO_UPDATES_PER_MINUTE, choose_for_budget, corpus_tokens
 
 LAYERS = {"model.options.encoder_layers", "model.options.decoder_layers"}
-OPEN = {"training.warmup", "model.options.dropout", "validation.every", *LAYERS}
+OPEN = {"training.warmup", "training.warm_start", "model.options.dropout", "validation.every", *LAYERS}
 
 
 @pytest.fixture
@@ -48,8 +48,21 @@ def test_few_minutes_train_few_layers_unless_layers_or_size_are_given(text):
         assert not LAYERS & set(chosen(text, budget=budget))
 
 
+def test_many_epochs_start_from_random_weights(text):
+    per_epoch = corpus_tokens(text) / 1024
+    few, many = (int(epochs * per_epoch) + 1 for epochs in (10, 30))
+    assert "training.warm_start" not in chosen(text, budget={"steps": few})
+    assert chosen(text, budget={"steps": many})["training.warm_start"] == "none"
+    for kept in ({"training": {"warm_start": "statistics"}}, {"model": {"arch": "rnn"}}):
+        assert "training.warm_start" not in chosen(text, budget={"steps": many}, **kept)
+
+
 def test_given_settings_are_kept(text):
-    given = {"training": {"warmup": 7}, "model": {"options": {"dropout": 0.4}}, "validation": {"every": 9}}
+    given = {
+        "training": {"warmup": 7, "warm_start": "statistics"},
+        "model": {"options": {"dropout": 0.4}},
+        "validation": {"every": 9},
+    }
     assert chosen(text, budget={"steps": 100}, **given) == {}
 
 
@@ -69,6 +82,7 @@ def test_a_few_epochs_need_no_dropout(tmp_path):
     steps = int(2 * 2000 / per_update)  # two epochs of the larger corpus
     assert chosen(many, budget={"steps": steps})["model.options.dropout"] == 0.0
     assert "model.options.dropout" not in chosen(few, budget={"steps": steps})
+    assert "model.options.dropout" not in chosen(many, budget={"steps": steps}, training={"r_drop": 5.0})  # needs it
 
 
 # --- photos -----------------------------------------------------------------------------------------------------

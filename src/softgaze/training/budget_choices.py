@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from softgaze.config import Config, merge_settings, parse_config, resolve
+from softgaze.config import LONG_EPOCHS, Config, merge_settings, parse_config, resolve
 from softgaze.data.processors import BackboneProcessor
 from softgaze.training.preprocess import AnyCorpus
 
@@ -115,8 +115,13 @@ def choose(config: Config, updates: int, epochs: float) -> Iterator[Choice]:
     """Yield a choice for each setting that is still open."""
     expected = f"about {updates:,} updates"
     yield from choose_warmup(config, updates)
-    if config.model.arch == "transformer" and "dropout" not in config.model.options and epochs < FEW_EPOCHS:
+    keeps_dropout = "dropout" in config.model.options or config.training.r_drop > 0
+    if config.model.arch == "transformer" and not keeps_dropout and epochs < FEW_EPOCHS:
         yield Choice("model.options.dropout", 0.0, f"{epochs:.1f} epochs are too few to overfit")
+    if config.training.warm_start is None and epochs > LONG_EPOCHS and resolve(config).training.warm_start != "none":
+        yield Choice(
+            "training.warm_start", "none", f"{epochs:.0f} epochs: random weights end at least as well in a long run"
+        )
     if config.validation.every is None:
         every = max(MIN_INTERVAL, updates // VALIDATIONS)
         yield Choice("validation.every", every, f"{expected}: most of the time for training")
