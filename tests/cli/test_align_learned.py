@@ -86,6 +86,7 @@ WRONG = {
     "four files": (["a.en"] * 4, 2, "SRC TGT"),
     "one side": (["a.en"], 3, "a.en, line 1: no ' ||| '"),
     "a neural aligner in a file": (["a.en", "a.xx", "--minutes", 1, "--save", "b.npz"], 2, "model directory"),
+    "a directory of something else": (["a.en", "a.xx", "--minutes", 1, "--save", "."], 2, "is not a softgaze run"),
     "negative minutes": (["a.en", "a.xx", "--minutes", -1], 2, "at least 0"),
     "minutes with a model": (["a.npz", "a.en", "a.xx", "--minutes", 1], 2, "leave MODEL out"),
     "a model option": (["a.en", "a.xx", "--reverse", "m"], 2, "needs a MODEL"),

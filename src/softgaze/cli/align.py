@@ -126,6 +126,10 @@ def align(
         raise UsageError(f"--minutes must be at least 0, got {minutes:g}")
     if minutes and save is not None and (save.is_file() or save.suffix == ".npz"):
         raise UsageError(f"--save {save}: a neural aligner is a model directory; leave .npz out")
+    if minutes and save is not None:
+        from softgaze.training.run_directory import RunDirectory
+
+        RunDirectory(save).check()
     if save is not None and save.is_dir() and not minutes:
         Bundle.open(save)  # a directory that is no model is reported before anything is learned
     is_empty = all(path.is_file() and not path.stat().st_size for path in text.paths)

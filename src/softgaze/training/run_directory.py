@@ -48,7 +48,7 @@ class RunDirectory:
         names = [entry.name for entry in self.path.iterdir()] if self.path.is_dir() else []
         names = [name for name in names if name != LOCK and not name.startswith(TEMPORARY)]
         if names and SETTINGS not in names:
-            raise UsageError(f"{self.path}: is not empty and is not a softgaze run; choose another --out")
+            raise UsageError(f"{self.path}: is not empty and is not a softgaze run; choose another directory")
 
     def prepare(self, config: Config, fresh: bool) -> None:
         """Create the run, or check that it can resume with these settings."""
