@@ -306,6 +306,7 @@ def test_support_names_the_words_of_the_explanation(server, tiny):
     [best] = post(server, model="tiny", support=True)["translations"]
     np.testing.assert_allclose(best["support"]["values"], expected.explanation.support, atol=1e-2)
     explanation = expected.explanation
+    np.testing.assert_allclose(best["support"]["source_share"], explanation.source_share, atol=1e-2)
     words = {"omitted": (expected.source, explanation.omitted), "unsupported": (expected.text, explanation.unsupported)}
     for name, (text, indices) in words.items():
         assert best["support"][name] == [{"index": index, "text": text.split()[index]} for index in indices]

@@ -231,6 +231,7 @@ def write_map(
             opens_with=translation.explanation.opens_with(attention),
             unsupported=translation.explanation.unsupported,
             omitted=translation.explanation.omitted,
+            source_share=translation.explanation.source_share,
         )
         write_text(path, page)
 
@@ -262,6 +263,7 @@ def metric_texts(translation: "Translation", attention: "Attention", gold: "Alig
         describe_entropy,
         describe_faithfulness,
         describe_sink,
+        describe_source_share,
         list_words,
     )
 
@@ -276,6 +278,8 @@ def metric_texts(translation: "Translation", attention: "Attention", gold: "Alig
         output = attention.recording.target.words
         if unsupported := translation.explanation.unsupported:
             texts["unsupported"] = list_words([output[position] for position in unsupported])
+        if (share := translation.explanation.source_share) is not None:
+            texts["from source"] = describe_source_share(share.tolist(), output)
     if attention.has_reliability:
         texts["reliability"] = attention.reliability_text
     texts["entropy"] = describe_entropy(attention)
@@ -312,6 +316,7 @@ def explanation_json(translation: "Translation", attention: "Attention", request
             "omitted": [words[position] for position in explanation.omitted],
             "support": explanation.support.round(4).tolist(),
             "unsupported": [output[position] for position in explanation.unsupported],
+            "source_share": None if explanation.source_share is None else explanation.source_share.round(4).tolist(),
             "sink": round(attention.sink, 4),
             "rows": attention.target,
             "columns": attention.source,

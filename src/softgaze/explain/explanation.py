@@ -116,6 +116,18 @@ class Explanation:
 
         return omitted_words(source_needs(self.occlusion_with_eos))
 
+    @cached_property
+    def source_share(self) -> Matrix | None:
+        """(output words,): the share of contributions that comes from the source, the rest from earlier output words.
+
+        None without torch weights.
+        """
+        if not self.translator.supports_interventions:
+            return None
+        from softgaze.explain.attribution import attribute
+
+        return attribute(self.translator, self.translation).source_share
+
     def attribution(self, method: str = "gradient") -> "Attribution":
         """Attribute each output word to source words: by gradient, contribution or occlusion; needs torch."""
         from softgaze.explain.attribution import attribute

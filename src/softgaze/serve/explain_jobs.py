@@ -94,7 +94,14 @@ def word_supports(model: ServedModel, translations: Sequence[Translation]) -> It
         values = word_support(occlusion[:-1], features[:, 0])
         flags = (words, unsupported_words(words, values)), (source, omitted_words(source_needs(occlusion)))
         unsupported, omitted = ([{"index": index, "text": own[index]} for index in indices] for own, indices in flags)
-        yield {"values": values.round(DIGITS).tolist(), "unsupported": unsupported, "omitted": omitted}
+        share = translation.explanation.source_share
+        shares = None if share is None else share.round(DIGITS).tolist()
+        yield {
+            "values": values.round(DIGITS).tolist(),
+            "source_share": shares,
+            "unsupported": unsupported,
+            "omitted": omitted,
+        }
 
 
 @dataclass(eq=False)  # never equal, so never batched with others
@@ -215,6 +222,7 @@ class ExplainPageJob:
             opens_with=explanation.opens_with(best.attention),
             unsupported=explanation.unsupported,
             omitted=explanation.omitted,
+            source_share=explanation.source_share,
         )
         return [page]
 

@@ -263,9 +263,16 @@ class NamedWord(BaseModel):
 
 
 class TextSupport(BaseModel):
-    """Suspicions of hallucination and omission, by occlusion of each source word."""
+    """Suspicions of hallucination and omission, by occlusion of each source word, and the share of the source."""
 
     values: Annotated[list[float], Field(description="How far the source explains each output word, 0 to 1.")]
+    source_share: Annotated[
+        list[float] | None,
+        Field(
+            description="Share of the contributions to each output word that comes from the source not from earlier "
+            "output words, by gradient × input; null without torch weights."
+        ),
+    ]
     unsupported: Annotated[list[NamedWord], Field(description="Output words that the source hardly explains.")]
     omitted: Annotated[list[NamedWord], Field(description="Source words that the translation does not express.")]
 

@@ -517,6 +517,15 @@ def test_words_without_support_and_omitted_words_are_marked(open_page):
     assert not open_page(attention_page(example())).is_visible("#flags")
 
 
+def test_an_output_word_tells_the_share_of_the_source(open_page):
+    share = np.array([0.25, 0.5, 0.75])
+    page = open_page(attention_page(example(), occlusion=np.ones((3, 5)), unsupported=[1], source_share=share))
+    titles = [element.get_attribute("title") for element in page.locator(f"{OUTPUT}[title]").all()]
+    assert [title.partition(" %")[0][-2:] for title in titles] == ["25", "50", "75"]
+    assert titles[1].startswith("Perhaps hallucinated")
+    assert not page.locator(f"{INPUT}[title]").count()
+
+
 def test_without_occlusion_there_is_no_switch(open_page):
     assert not open_page(attention_page(example())).locator("button", has_text="What mattered").count()
 

@@ -110,12 +110,14 @@ def attention_page(
     opens_with: str = "attention",
     unsupported: Sequence[int] = (),
     omitted: Sequence[int] = (),
+    source_share: Matrix | None = None,
 ) -> str:
     """Return the page of one sentence.
 
     `gold` links are outlined, heads are sorted by their agreement with `occlusion` (target words, source words), and
     the what-if tab shows the `counterfactuals`. With `occlusion`, a switch shows it as a map; the page `opens_with`
-    "attention" or "occlusion". Output words that are `unsupported` and source words that are `omitted` are marked.
+    "attention" or "occlusion". Output words that are `unsupported` and source words that are `omitted` are marked, and
+    the tooltip of an output word has its `source_share` (target words,).
     """
     recording, packed = attention.recording, None
     if occlusion is not None:
@@ -135,6 +137,7 @@ def attention_page(
         "occlusion": packed,
         "opensWith": opens_with,
         "flags": {"row": [*unsupported], "column": [*omitted]},
+        "sourceShare": None if source_share is None else source_share.round(3).tolist(),
         "counterfactuals": [_counterfactual_record(each) for each in counterfactuals],
     }
     texts = " → ".join(" ".join(text.words) for text in (recording.source, recording.target))

@@ -191,5 +191,12 @@ def describe_coverage(attention: Attention) -> str:
     return f"from {least} to {most} (each {'source' if attention.view.kind == 'encoder' else 'output'} word gives 1)"
 
 
+def describe_source_share(shares: Sequence[float], words: Sequence[str]) -> str:
+    if not words:
+        return "no words"
+    mean, (least, word) = sum(shares) / len(shares), min(zip(shares, words, strict=True))
+    return f"{100 * mean:.0f} % on average, the rest from earlier output words (least: {word} {100 * least:.0f} %)"
+
+
 def describe_sink(attention: Attention) -> str:
     return f"{100 * attention.sink:.0f} % of the attention is on BOS and EOS"

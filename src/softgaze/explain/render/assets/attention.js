@@ -146,14 +146,21 @@ function showReliability() {
 
 const FLAGS = { row: ["unsupported", "Perhaps hallucinated, because no source word explains it"], column: ["omitted", "Perhaps dropped, because the translation is more likely without it"] };
 
-/* Mark output words without support and source words without a translation. */
+const shareOf = (number) => `${Math.round(100 * data.sourceShare[number])} % of the contributions to this word come from the source, the rest from earlier output words`;
+
+/* Mark output words without support and source words without a translation; a tooltip has the share of the source. */
 function showFlags() {
   if (state.map.view.kind !== "cross") return;
+  if (data.sourceShare) {
+    state.map.rows.forEach((label, number) => {
+      if (label.word in data.sourceShare) ribbons.words.row[number].title = shareOf(label.word);
+    });
+  }
   for (const [side, [name, meaning]] of Object.entries(FLAGS)) {
     state.map[`${side}s`].forEach((label, number) => {
       if (label.word === null || !data.flags[side].includes(label.word)) return;
       ribbons.words[side][number].classList.add(name);
-      ribbons.words[side][number].title = meaning;
+      ribbons.words[side][number].title = [meaning, ribbons.words[side][number].title].filter(Boolean).join(". ");
     });
   }
 }
