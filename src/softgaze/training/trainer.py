@@ -409,6 +409,7 @@ class Trainer:
             "data_sha256": data["made_from"]["train"],
             "parameters": sum(parameter.numel() for parameter in self.model.parameters()),
             "seed": self.config.training.seed,
+            "precision": "bfloat16" if self.gradients.bfloat16 else "float32",
             **({"guided": self.guided_facts()} if self.guided else {}),
             **self.inherited,
         }
