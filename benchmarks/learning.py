@@ -5,9 +5,10 @@
     python -m benchmarks.learning starts --train SRC TGT --dev SRC TGT     from corpus statistics, and from noise
     python -m benchmarks.learning budgets --train SRC TGT --dev SRC TGT    the default command with a budget of minutes
     python -m benchmarks.learning quickstart                               `softgaze quickstart`, from nothing
+    python -m benchmarks.learning long --runs NAME=DIR …                   the courses of finished, long runs
 
 They write `learning-curves.md`, `learning-minutes.md` and so on. The first three resume after an interruption.
-`starts`, `budgets` and `quickstart` add their runs to the JSON file of the same name.
+`starts`, `budgets`, `quickstart` and `long` add their runs to the JSON file of the same name.
 """
 
 import argparse
@@ -214,8 +215,8 @@ def starts(arguments: argparse.Namespace) -> str:
     return start_table(rows)
 
 
-def measure_start(row: dict[str, Any], arguments: argparse.Namespace) -> dict[str, float]:
-    """Return the scores at the end of a run, and the CPU seconds of the whole command."""
+def measure_start(row: dict[str, Any], arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return precision and scores at the end of a run, and the CPU seconds of the whole command."""
     out = WORK / "learning" / "-".join(str(row[key]) for key in START_KEY)
     options = ["--arch", row["arch"], "--warm-start", row["start"], "--seed", str(row["seed"])]
     options += ["--steps", str(row["updates"]), "--set", f"model.options.dropout={row['dropout']}", "--fresh"]
@@ -225,18 +226,26 @@ def measure_start(row: dict[str, Any], arguments: argparse.Namespace) -> dict[st
     after = resource.getrusage(resource.RUSAGE_CHILDREN)
     seconds = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
     assert last.loss is not None
-    return {"loss": round(last.loss, 3), "bleu": round(last.bleu, 1), "cpu_seconds": round(seconds)}
+    precision = json.loads((out / "result.json").read_text(encoding="utf-8"))["precision"]
+    figures = {"loss": round(last.loss, 3), "bleu": round(last.bleu, 1), "cpu_seconds": round(seconds)}
+    return {"precision": precision, **figures}
 
 
 def start_table(rows: Sequence[dict[str, Any]]) -> str:
     """Return one line per run, both starts of the same run together."""
-    titles = ("corpus", "arch", "updates", "dropout", "seed", "start", "dev loss", "dev BLEU", "CPU s per update")
+    titles = ["corpus", "arch", "updates", "dropout", "seed", "start", "precision", "dev loss", "dev BLEU"]
+    titles += ["CPU s per update"]
     lines = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
-    keys = ("corpus", "arch", "updates", "dropout", "seed", "start", "loss", "bleu")
-    for row in sorted(rows, key=lambda row: [str(row[key]).rjust(20) for key in keys[:6]]):
-        cells = [*(str(row[key]) for key in keys), f"{row['cpu_seconds'] / row['updates']:.2f}"]
+    keys = ("corpus", "arch", "updates", "dropout", "seed", "start")
+    for row in sorted(rows, key=lambda row: [str(row[key]).rjust(20) for key in keys]):
+        cells = [*(str(row[key]) for key in keys), precision_of(row), str(row["loss"]), str(row["bleu"])]
+        cells.append(f"{row['cpu_seconds'] / row['updates']:.2f}")
         lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
+
+
+def precision_of(row: dict[str, Any]) -> str:
+    return str(row.get("precision", "not recorded"))
 
 
 # --- budgets of minutes -----------------------------------------------------------------------------------------
@@ -265,10 +274,6 @@ def measure_budget(budget: float, seed: int, arguments: argparse.Namespace) -> d
     load, start = os.getloadavg()[0], time.monotonic()
     subprocess.run([*command, "--fresh", "--out", str(out)], check=True, env=environment)
     wall = time.monotonic() - start
-    evaluate = [sys.executable, "-m", "softgaze", "evaluate", str(out), "--test", *arguments.dev]
-    done = subprocess.run(
-        [*evaluate, "--beam-size", "1", "--json"], check=True, env=environment, stdout=subprocess.PIPE
-    )
     facts = json.loads((out / "result.json").read_text(encoding="utf-8"))
     options = read_config(out / "training.yaml")["model"]["options"]
     return {
@@ -277,8 +282,9 @@ def measure_budget(budget: float, seed: int, arguments: argparse.Namespace) -> d
         "seed": seed,
         "layers": options.get("encoder_layers", 4),
         "dropout": options["dropout"],
+        "precision": facts["precision"],
         "updates": facts["step"],
-        "bleu": round(json.loads(done.stdout)["bleu"], 1),
+        "bleu": evaluate(out, arguments.dev, arguments.threads, "--beam-size", "1"),
         "wall_seconds": round(wall),
         "load": round(load, 1),
     }
@@ -286,11 +292,12 @@ def measure_budget(budget: float, seed: int, arguments: argparse.Namespace) -> d
 
 def budget_table(rows: Sequence[dict[str, Any]]) -> str:
     """Return one line per run; the load is that before the command, below 1 on an idle machine."""
-    titles = ("corpus", "`--minutes`", "seed", "layers", "dropout", "updates", "dev BLEU", "minutes in all", "load")
+    titles = ["corpus", "`--minutes`", "seed", "layers", "dropout", "precision", "updates", "dev BLEU"]
+    titles += ["minutes in all", "load"]
     lines = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
     keys = ("corpus", "minutes", "seed", "layers", "dropout")
     for row in sorted(rows, key=lambda row: [row[key] for key in keys]):
-        cells = [str(row[key]) for key in keys]
+        cells = [*(str(row[key]) for key in keys), precision_of(row)]
         cells += [f"{row['updates']:,}", f"{row['bleu']:.1f}", f"{row['wall_seconds'] / 60:.1f}"]
         lines.append(f"| {' | '.join(cells)} | {row['load'] or 'not recorded'} |")
     return "\n".join(lines) + "\n"
@@ -347,9 +354,83 @@ def quickstart_table(rows: Sequence[dict[str, Any]]) -> str:
     return "\n".join(lines) + "\n"
 
 
+# --- long runs --------------------------------------------------------------------------------------------------
+
+LONG = HERE / "learning-long.json"
+SHARES = (0.125, 0.25, 0.5, 0.75, 1.0)  # of the updates
+
+
+def long(arguments: argparse.Namespace) -> str:
+    """Add the courses of finished runs to the recorded ones, and return the table of all.
+
+    `--dev` and `--test` are translated with the default beam.
+    """
+    rows = json.loads(LONG.read_text(encoding="utf-8")) if LONG.exists() else {}
+    texts = {"dev": arguments.dev, "test": arguments.test}
+    for name, _, directory in (each.partition("=") for each in arguments.runs):
+        scores = {part: evaluate(Path(directory), text, arguments.threads) for part, text in texts.items() if text}
+        rows[name] = {"corpus": arguments.corpus, **read_course(Path(directory)), **scores}
+        LONG.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
+    return long_table(rows)
+
+
+def read_course(run: Path) -> dict[str, Any]:
+    """Return settings, minutes and validations of a run."""
+    from softgaze.config import read_config
+
+    settings, facts = read_config(run / "training.yaml"), json.loads((run / "result.json").read_text(encoding="utf-8"))
+    lines = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+    validations = [row for row in lines if row["kind"] == "validation"]
+    training = settings["training"]
+    return {
+        "arch": settings["model"]["arch"],
+        "start": training["warm_start"],
+        "dropout": settings["model"]["options"]["dropout"],
+        "batch_tokens": training["batch_tokens"],
+        "segmentations": settings["data"].get("segmentations", 1),
+        "r_drop": training.get("r_drop", 0.0),
+        "precision": facts.get("precision", "not recorded"),
+        "updates": facts["step"],
+        "epochs": validations[-1]["epoch"],
+        "minutes": facts["minutes"],
+        "course": [[row["step"], round(row["loss"], 3), round(row["bleu"], 1)] for row in validations],
+    }
+
+
+def evaluate(run: Path, text: Sequence[str], threads: int, *options: str) -> float:
+    """Return the BLEU of the translations of a text."""
+    command = [sys.executable, "-m", "softgaze", "evaluate", str(run), "--test", *text, *options, "--json"]
+    environment = environment_of(ROOT, ROOT / "src", threads=threads)
+    done = subprocess.run(command, check=True, env=environment, stdout=subprocess.PIPE)
+    bleu: float = json.loads(done.stdout)["bleu"]
+    return round(bleu, 1)
+
+
+def long_table(rows: dict[str, dict[str, Any]]) -> str:
+    """Return one line per run: dev loss and BLEU at the validations that are nearest to some shares of the updates."""
+    heads = (f"{share:.0%}".replace("%", " %") for share in SHARES)
+    titles = ("run", "start", "dropout", "precision", "updates", "epochs", "minutes", *heads, "dev, beam", "test, beam")
+    lines = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
+    for name, row in rows.items():
+        nearest = (min(row["course"], key=lambda at: abs(at[0] - share * row["updates"])) for share in SHARES)
+        cells = [name, row["start"], str(row["dropout"]), row["precision"], f"{row['updates']:,}", str(row["epochs"])]
+        cells += [f"{row['minutes']:.0f}", *(f"{loss:.2f}, {bleu:.1f}" for _, loss, bleu in nearest)]
+        cells += [f"{row[part]:.1f}" if part in row else "not measured" for part in ("dev", "test")]
+        lines.append(f"| {' | '.join(cells)} |")
+    return "\n".join(lines) + "\n"
+
+
 # --- command line -----------------------------------------------------------------------------------------------
 
-KINDS = {"curves": curves, "minutes": minutes, "starts": starts, "budgets": budgets, "quickstart": quickstart}
+KINDS = {
+    "curves": curves,
+    "minutes": minutes,
+    "starts": starts,
+    "budgets": budgets,
+    "quickstart": quickstart,
+    "long": long,
+}
+OWN_TEXT = ("quickstart", "long")  # kinds that need no --train and --dev
 
 
 def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
@@ -357,18 +438,20 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--train", nargs=2, metavar=("SRC", "TGT"))
     parser.add_argument("--dev", nargs=2, metavar=("SRC", "TGT"))
+    parser.add_argument("--test", nargs=2, metavar=("SRC", "TGT"), help="long: text that nothing was chosen on")
     parser.add_argument("--steps", type=int, default=2000, help="curves, starts: updates")
     parser.add_argument("--seeds", type=int, nargs="+", default=[1, 2], help="curves, starts: so many runs each way")
     parser.add_argument("--corpus", default="multi30k en-de", help="starts: name of the corpus in the table")
     parser.add_argument("--arch", default="transformer", help="starts: architecture")
     parser.add_argument("--dropout", type=float, default=0.0, help="starts: dropout")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="starts: further settings")
+    parser.add_argument("--runs", nargs="+", default=[], metavar="NAME=DIR", help="long: finished runs")
     parser.add_argument("--minutes", type=float, default=20, help="minutes: for each contender")
     parser.add_argument("--budgets", type=float, nargs="+", default=[2.0, 5.0], help="budgets: minutes of training")
     parser.add_argument("--every", type=int, default=250, help="updates between validations")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args(given)
-    if arguments.kind != "quickstart" and not (arguments.train and arguments.dev):
+    if arguments.kind not in OWN_TEXT and not (arguments.train and arguments.dev):
         parser.error(f"{arguments.kind} needs --train and --dev")
     return arguments
 

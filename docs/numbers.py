@@ -30,6 +30,8 @@ def figures() -> dict[str, str]:
         found[f"training.{arch}"] = f"{speeds['softgaze']:,.0f}"
     speeds = decoding_medians()[DECODING]
     found |= {f"decoding.{name}": f"{speed:,.1f}" for name, speed in speeds.items()}
+    speeds = medians(lines("benchmarks/decoding-default.jsonl"), "setting", "sentences_per_second")[DECODING]
+    found["decoding.default-to-eole"] = f"{speeds['default'] / speeds['eole']:.1f}"
     for recipe in RECIPES:
         for model, result in read(f"recipes/{recipe}/results.json").items():
             found[f"{recipe}.{model}"] = f"{result['bleu']:.2f}"

@@ -174,6 +174,14 @@ def starts_table() -> str:
     return recorded_table("benchmarks/learning-starts.md")
 
 
+def quickstart_table() -> str:
+    return recorded_table("benchmarks/learning-quickstart.md")
+
+
+def long_table() -> str:
+    return recorded_table("benchmarks/learning-long.md")
+
+
 def budgets_table() -> str:
     return recorded_table("benchmarks/learning-budgets.md")
 
@@ -291,7 +299,12 @@ TABLES: dict[str, dict[str, Callable[[], str]]] = {
     "howto/fine-tune.md": {"effect": fine_tuning},
     "howto/find-dropped-words.md": {"planted": planted},
     "attention-maps.md": {"reliability": reliability},
-    "warm-start.md": {"starts": starts_table, "budgets": budgets_table},
+    "warm-start.md": {
+        "starts": starts_table,
+        "budgets": budgets_table,
+        "long": long_table,
+        "quickstart": quickstart_table,
+    },
     "engines.md": {"speeds": beam_speeds},
 }
 

@@ -11,7 +11,9 @@ from benchmarks.learning import (
     budget_table,
     first_at,
     level_table,
+    long_table,
     parse,
+    read_course,
     scored,
     start_table,
 )
@@ -36,6 +38,19 @@ def test_the_page_of_a_record_has_all_its_runs(record, table):
     rows = json.loads(record.read_text(encoding="utf-8"))
     assert rows
     assert table(rows) in record.with_suffix(".md").read_text(encoding="utf-8")
+
+
+def test_the_course_of_a_run_is_read_from_its_directory(tmp_path):
+    settings = {"model": {"arch": "rnn", "options": {"dropout": 0.1}}, "data": {}}
+    settings["training"] = {"warm_start": "none", "batch_tokens": 64}
+    (tmp_path / "training.yaml").write_text(json.dumps(settings))
+    (tmp_path / "result.json").write_text(json.dumps({"step": 8, "minutes": 2.4, "precision": "float32"}))
+    rows = [{"kind": "update", "step": 3}]
+    rows += [{"kind": "validation", "step": 4 * n, "epoch": n, "loss": 4.0 - n, "bleu": 10.0 * n} for n in (1, 2)]
+    (tmp_path / "metrics.jsonl").write_text("".join(f"{json.dumps(row)}\n" for row in rows))
+    table = long_table({"both": {**read_course(tmp_path), "dev": 20.04}})
+    courses = "3.00, 10.0 | 3.00, 10.0 | 3.00, 10.0 | 3.00, 10.0 | 2.00, 20.0"
+    assert table.splitlines()[2] == f"| both | none | 0.1 | float32 | 8 | 2 | 2 | {courses} | 20.0 | not measured |"
 
 
 def test_only_the_quickstart_brings_its_own_text(capsys):

@@ -86,7 +86,7 @@ def test_the_whole_way_from_the_command_line_to_the_page(tmp_path, monkeypatch):
     monkeypatch.setattr(training, "WORK", tmp_path / "work")
     monkeypatch.setattr(training, "call", answer)
     monkeypatch.setattr(training, "interpreter", lambda name: Path(name))
-    monkeypatch.setattr("softgaze.training.gradients.cpu_flags", frozenset)
+    monkeypatch.setattr("softgaze.runtime.cpu_flags", frozenset)
     text = [str(tmp_path / "text" / name) for name in ("train.en", "train.ko")]
     line = ["bench", "--source", text[0], "--target", text[1], "--cases", "transformer tiny", "rnn-luong"]
     line += ["--peers", "sockeye", "eole", "--out", str(tmp_path / "r")]
