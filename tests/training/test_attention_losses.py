@@ -178,7 +178,7 @@ def test_the_guided_head_and_no_other_learns_the_alignment(tmp_path, arch):
     rows = []
     for source, target, _ in random_pairs():
         links = frozenset((0, position) for position in range(len(target)))
-        rows.append((source, target, token_links(links, range(99), range(99))))
+        rows.append((source, target, token_links(links, range(len(source)), range(len(target)))))
     write_shards(tmp_path / "new", rows, VOCABULARY, 99)
     batch = collate(Shards(tmp_path / "new"), first_rows(11), CPU)
     model = make_model(arch, **SMALLER[arch])

@@ -16,6 +16,7 @@ from softgaze.data.images import Photo
 from softgaze.errors import did_you_mean
 from softgaze.explain.alignment import Alignment
 from softgaze.explain.recording import (
+    BY_GUIDING,
     BY_TOOLKIT,
     KINDS,
     UNITS,
@@ -358,6 +359,20 @@ class Attention:
         rows, columns = self.to_row_labels(self.query_text.core_labels()), self.key_text.core_labels()
         return group_tokens(self.recording.map(self.view), rows, columns)
 
+    def eos_weights(self) -> Matrix:
+        """Return (target words,): the weights on the special tokens of the source."""
+        rows, columns = self.to_row_labels(self.query_text.core_labels()), self.key_text.word_labels()
+        special = [label for label in columns if label.word is None]
+        weights: Matrix = group_tokens(self.recording.map(self.view), rows, special).sum(axis=1)
+        return weights
+
+    @property
+    def is_guided(self) -> bool:
+        """Whether this is the map of a head that learned alignments, where words without a link attend to EOS."""
+        selected = self.selected_map
+        shown = replace(self.view, unit=selected.view.unit) if selected else None
+        return selected is not None and selected.by == BY_GUIDING and selected.view == shown
+
     def __getitem__(self, word: str | int) -> dict[str, float]:
         """Return {source word: weight} of one output word, largest first; repeated source words are summed."""
         weights: dict[str, float] = {}
@@ -406,7 +421,7 @@ class Attention:
         """Return links (source word, target word), counted from 0 over the words of both texts.
 
         Each output word is linked to its largest weight after `row_column_normalize`; with a threshold, to all words
-        of at least that weight.
+        of at least that weight. A word has no link in a guided map if EOS has a larger weight than any source word.
         """
         if self.view.kind != "cross":
             raise ValueError(
@@ -414,8 +429,10 @@ class Attention:
             )
         weights = self.word_weights()
         if threshold is None:
-            normalized = enumerate(row_column_normalize(weights))
-            return Alignment(frozenset((int(values.argmax()), row) for row, values in normalized if values.any()))
+            eos = self.eos_weights() if self.is_guided else np.zeros(len(weights))
+            linked = np.flatnonzero(weights.any(axis=1) & (weights.max(axis=1, initial=0.0) >= eos)).tolist()
+            normalized = row_column_normalize(weights)
+            return Alignment(frozenset((int(normalized[row].argmax()), row) for row in linked))
         if not 0 < threshold <= 1:
             raise ValueError(f"threshold must be above 0 and at most 1, got {threshold}")
         return Alignment(frozenset((int(column), int(row)) for row, column in np.argwhere(weights >= threshold)))

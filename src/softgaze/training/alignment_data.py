@@ -107,8 +107,10 @@ def token_links(links: Links, source_words: Sequence[int], target_words: Sequenc
     """Convert links of words to links of tokens, three integers each: target token, source token, divisor.
 
     `source_words` and `target_words` give the word of each token. A target token gives weight 1/divisor to the source
-    token: linked words share its weight equally, and so do the tokens of each word.
+    token: linked words share its weight equally, and so do the tokens of each word. In a pair with links, the tokens of
+    a word without a link are linked to EOS, the position behind the source.
     """
+    aligned = {target for _, target in links}
     tokens_of: dict[int, list[int]] = {}
     for token, word in enumerate(source_words):
         tokens_of.setdefault(word, []).append(token)
@@ -122,6 +124,8 @@ def token_links(links: Links, source_words: Sequence[int], target_words: Sequenc
         for word in words:
             for source_token in tokens_of[word]:
                 triples += [target_token, source_token, len(words) * len(tokens_of[word])]
+        if links and target not in aligned:
+            triples += [target_token, len(source_words), 1]
     return triples
 
 
