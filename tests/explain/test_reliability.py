@@ -1,6 +1,7 @@
 """Reliability of a map on one sentence: its fit, where it is stated, and the warning."""
 
 from dataclasses import asdict, replace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -70,15 +71,29 @@ def test_an_attribution_states_the_reliability_of_the_attention_map(tmp_path, me
     """Attributions may be shown instead of attention, so they warn of unfamiliar sentences, too."""
     shown = model_with(tmp_path / "model", share).translate("the old dog sees a tree.").attribution(method).map()
     for text in (shown.description, str(shown), shown.plot().svg):
-        assert f"about {share:.0%} of the links of the attention map" in " ".join(text.split())
+        assert f"about {share:.0%} of the links of the selected attention map" in " ".join(text.split())
         assert ("do not rely on maps of this sentence" in " ".join(text.split())) == is_low
     shown.to_json(tmp_path / "map.json")
     assert Attention.load(tmp_path / "map.json").description == shown.description
 
 
-def test_no_other_map_has_the_reliability_of_the_selected_one(tmp_path):
+@pytest.mark.parametrize("share", [0.9, 0.3])
+def test_another_map_states_the_reliability_of_the_selected_one(tmp_path, share):
+    attention = model_with(tmp_path / "model", share).translate("the old dog sees a tree.").attention
+    for other in (attention.norms(), attention.decoder(), attention.subwords().norms()):
+        assert f"about {share:.0%} of the links of the selected attention map" in other.description
+        assert other.description.startswith("do not rely on maps of this sentence") == (share < 0.6)
+
+
+def test_a_low_reliability_is_a_line_of_its_own_in_a_figure(tmp_path):
+    attention = model_with(tmp_path / "model", 0.3).translate("the old dog sees a tree.").attention
+    lines = ElementTree.fromstring(attention.plot().svg).iter("{http://www.w3.org/2000/svg}text")
+    [warning] = [line for line in lines if (line.text or "").startswith("do not rely on this map")]
+    assert warning.get("font-weight") == "600"
+
+
+def test_without_a_fit_or_after_a_change_the_reliability_is_not_measured(tmp_path):
     translation = model_with(tmp_path / "model", 0.9).translate("the old dog sees a tree.")
-    assert "90%" not in translation.attention.norms().description
     assert translation.what_if(mask="dog").attention.reliability is None
     calibration = ReliabilityCalibration(replace(VIEW, measure="norms"), Calibration((0.0,) * (FEATURES + 1), 1, 1))
     add_facts(tmp_path / "model", calibration.to_facts())

@@ -280,7 +280,7 @@ def metric_texts(translation: "Translation", attention: "Attention", gold: "Alig
             texts["unsupported"] = list_words([output[position] for position in unsupported])
         if (share := translation.explanation.source_share) is not None:
             texts["from source"] = describe_source_share(share.tolist(), output)
-    if attention.has_reliability:
+    if attention.reliability is not None:
         texts["reliability"] = attention.reliability_text
     texts["entropy"] = describe_entropy(attention)
     texts["coverage"] = describe_coverage(attention)
@@ -309,9 +309,7 @@ def explanation_json(translation: "Translation", attention: "Attention", request
             "given": request.target is not None,
             "shows": attention.description,
             "plain": summarize(attention),
-            "reliability": attention.reliability.to_dict()
-            if attention.reliability and attention.has_reliability
-            else None,
+            "reliability": attention.reliability and attention.reliability.to_dict(),
             "faithfulness": None if math.isnan(agreement) else round(agreement, 4),
             "omitted": [words[position] for position in explanation.omitted],
             "support": explanation.support.round(4).tolist(),

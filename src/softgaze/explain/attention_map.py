@@ -16,6 +16,7 @@ from softgaze.data.images import Photo
 from softgaze.errors import did_you_mean
 from softgaze.explain.alignment import Alignment
 from softgaze.explain.recording import (
+    BY_ENTROPY,
     BY_GUIDING,
     BY_TOOLKIT,
     KINDS,
@@ -68,8 +69,8 @@ class LinkReliability:
         return f"do not rely on this map: {share}" if self.is_low else share
 
     def describe_sentence(self) -> str:
-        """Describe the reliability for the caption of an attribution, which has no links of its own."""
-        share = f"about {self.value:.0%} of the links of the attention map are right"
+        """Describe the reliability for the caption of an attribution or of another map than the selected one."""
+        share = f"about {self.value:.0%} of the links of the selected attention map are right"
         return f"do not rely on maps of this sentence: {share}" if self.is_low else share
 
     def to_dict(self) -> dict[str, Any]:
@@ -222,11 +223,21 @@ class Attention:
 
     @property
     def description(self) -> str:
-        """A description of this map for captions."""
+        """A description of this map for captions; it begins with the warning, if there is one."""
+        return "; ".join(filter(None, [self.warning, self.details]))
+
+    @property
+    def warning(self) -> str:
+        """The reliability of this sentence if it is too low to rely on the map."""
+        return self.reliability_text if self.reliability is not None and self.reliability.is_low else ""
+
+    @property
+    def details(self) -> str:
+        """The description without the warning."""
+        about = self.map_description
         if self.recording.attribution:
             about = f"{self.recording.attribution}, {UNITS[self.view.unit]}; each row is the attribution of its word"
-            return f"{about}; {self.reliability_text}"
-        return "; ".join(filter(None, [self.map_description, self.reliability_text if self.is_selected else ""]))
+        return "; ".join(filter(None, [about, "" if self.warning else self.reliability_text]))
 
     @property
     def map_description(self) -> str:
@@ -242,23 +253,12 @@ class Attention:
         return self.selected_map is not None and replace(self.selected_map.view, unit=self.view.unit) == self.view
 
     @property
-    def selection_text(self) -> str:
-        """How the selected map was selected, and how far it can be relied on in this sentence."""
-        if self.selected_map is None:
-            return ""
-        return "; ".join(filter(None, [self.selected_map.describe(), self.reliability_text]))
-
-    @property
-    def has_reliability(self) -> bool:
-        """Whether the reliability holds for what is shown: the selected map, or an attribution of the sentence."""
-        return self.reliability is not None and (self.is_selected or bool(self.recording.attribution))
-
-    @property
     def reliability_text(self) -> str:
+        """How far maps of this sentence can be relied on; empty for weights that come from no model."""
         if self.reliability is not None:
-            is_attribution = bool(self.recording.attribution)
-            return self.reliability.describe_sentence() if is_attribution else self.reliability.describe()
-        return "reliability not measured" if self.grid is None else ""
+            is_own = self.is_selected and not self.recording.attribution
+            return self.reliability.describe() if is_own else self.reliability.describe_sentence()
+        return "reliability not measured" if self.selected_map is not None or self.recording.attribution else ""
 
     # --- other views of the same recording
 
@@ -548,4 +548,5 @@ def default_attention(
         layers, heads = recording.size("cross")
         if alignment_head[0] < layers and alignment_head[1] < heads:  # an engine may record fewer
             selected_map = SelectedMap(View(layer=alignment_head[0], head=alignment_head[1]), 0.0, BY_TOOLKIT, 0)
-    return Attention(recording, selected_map.view if selected_map else sharpest_layer(recording), selected_map)
+    selected_map = selected_map or SelectedMap(sharpest_layer(recording), 0.0, BY_ENTROPY, 0)
+    return Attention(recording, selected_map.view, selected_map)

@@ -114,6 +114,10 @@ function computeNumbers() {
     numbers.reliability = { value, rows: map.rows.map((label) => links[label.word] ?? null), title: "Reliability", unit: "of the links are right",
       meaning: "Calibrated on held-out text. Point at a word for the probability that its link is right." };
   }
+  if (data.sourceShare?.length && view.kind === "cross") {
+    numbers.source = { value: mean(data.sourceShare), rows: map.rows.map((label) => data.sourceShare[label.word] ?? null), title: "Source share", unit: "of the contributions",
+      meaning: "Share of gradient × input that is on the source; the rest is on earlier output words. Point at a word for its share." };
+  }
   if (occlusion && view.kind === "cross" && !state.showsOcclusion) {
     numbers.faithfulness = { value: faithfulnessOf(wordWeights(recording, view), occlusion), title: "Faithfulness", unit: "",
       meaning: "Rank correlation of attention with occlusion, the effect of leaving words out: 1 is full agreement, 0 is none." };
@@ -132,7 +136,14 @@ function showNumbers(active) {
   find("numbers").replaceChildren(...cards);
 }
 
-const isShownSelected = () => Boolean(data.selected && !state.showsOcclusion && isSameView(data.selected.view, { ...state.view, unit: data.selected.view.unit }));
+const isShownSelected = () => !state.showsOcclusion && isSelectedView(state.view, data.selected);
+
+const shownWarning = () => state.showsOcclusion ? warningOf({}, data.selected) : warningOf(state.view, data.selected);
+
+function shownDetails() {
+  if (!state.showsOcclusion) return detailsOf(recording, state.view, data.names, data.selected);
+  return [OCCLUSION_DESCRIPTION, data.selected && !shownWarning() ? data.selected.reliability.other : ""].filter(Boolean).join("; ");
+}
 
 /* How far the shown map can be relied on; a low value is a warning. */
 function showReliability() {
@@ -220,7 +231,7 @@ function showView() {
   state.map = state.showsOcclusion ? occlusionMap(recording, occlusion) : mapOf(recording, state.view);
   state.numbers = computeNumbers();
   const gold = goldCells(state.map);
-  const description = state.showsOcclusion ? OCCLUSION_DESCRIPTION : describeMap(recording, state.view, data.names, data.selected);
+  const description = [shownWarning(), shownDetails()].filter(Boolean).join("; ");
   ribbons.show(state.map, gold, SIDE_NAMES[state.map.view.kind]);
   showFlags();
   heatmap.show(state.map, gold);
@@ -487,9 +498,9 @@ function showAnswerMap(attention) {
 // --- files ---------------------------------------------------------------------------------------------------------
 
 function makeDownloads() {
-  const description = () => find("description").textContent;
-  const json = () => JSON.stringify(toRecord(record, state.map, description()));
-  const svg = () => drawSvg(ribbons, state.map, goldCells(state.map), description(), state.showsOcclusion ? "" : json()); // a file of attention is read again as attention
+  const json = () => JSON.stringify(toRecord(record, state.map, find("description").textContent));
+  const notes = () => [{ text: shownWarning(), isWarning: true }, { text: shownDetails() }];
+  const svg = () => drawSvg(ribbons, state.map, goldCells(state.map), notes(), state.showsOcclusion ? "" : json()); // a file of attention is read again as attention
   const files = {
     SVG: () => save("attention.svg", svg(), "image/svg+xml"),
     PNG: async () => save("attention.png", await rasterize(svg())),
