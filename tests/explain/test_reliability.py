@@ -17,6 +17,7 @@ from softgaze.explain.reliability import (
     calibrate_reliability,
     label_links,
     misspell,
+    substitute_words,
 )
 from softgaze.search.options import Hypothesis, SearchOptions
 from softgaze.serve.explain_jobs import attention_json
@@ -44,8 +45,12 @@ class RandomAligner:
     def align(self, pairs):
         found = self.translator.aligner().align(pairs)
         return [
-            Alignment(frozenset((s if self.random.random() < self.share else s + 1, t) for s, t in own.links))
-            for own in found
+            Alignment(
+                frozenset(
+                    (s if self.random.random() < self.share else (s + 1) % len(source.split()), t) for s, t in own.links
+                )
+            )
+            for (source, _), own in zip(pairs, found, strict=True)
         ]
 
 
@@ -114,8 +119,8 @@ def test_an_empty_output_has_no_reliability(tmp_path):
 
 @pytest.mark.parametrize("share", [0.8, 0.4])
 def test_a_fit_states_the_share_of_links_that_the_aligner_confirms(tmp_path, share, monkeypatch):
-    for name in ("CONCATENATED", "MISSPELLED"):  # an untrained model has other links in longer texts
-        monkeypatch.setattr(f"softgaze.explain.reliability.{name}", ())
+    for name, none in (("CONCATENATED", ()), ("MISSPELLED", ()), ("SUBSTITUTED", 0.0)):  # other links in other texts
+        monkeypatch.setattr(f"softgaze.explain.reliability.{name}", none)
     translator = model_with(tmp_path / "model", 0.5)
     pairs = [*zip(lines("en", 160), lines("ko", 160), strict=True)]
     fitted = calibrate_reliability(translator, RandomAligner(translator, share), pairs)
@@ -143,3 +148,15 @@ def test_misspelled_words_keep_their_letters():
     assert changed != text
     assert [sorted(word) for word in changed.split()] == [sorted(word) for word in text.split()]
     assert misspell(text, 0.0, np.random.default_rng(1)) == text
+
+
+def test_substituted_words_are_linked_pairs_and_other_words_stay():
+    pairs = [("a b c", "x y z"), ("d e f", "u v"), ("", "")]
+    links = [frozenset({(0, 0), (1, 1), (1, 2)}), frozenset({(0, 0), (2, 1)}), frozenset()]
+    known = {("a", "x"), ("d", "u"), ("f", "v")}
+    changed = substitute_words(pairs, links)
+    (source, target), (other_source, other_target), empty = [[side.split() for side in pair] for pair in changed]
+    assert (source[1:], target[1:], other_source[1], empty) == (["b", "c"], ["y", "z"], "e", [[], []])
+    assert {(source[0], target[0]), (other_source[0], other_target[0]), (other_source[2], other_target[1])} <= known
+    assert changed == substitute_words(pairs, links)
+    assert substitute_words(pairs, [frozenset()] * 3) == pairs
