@@ -20,6 +20,7 @@ from softgaze.explain.corpus_report import (
     ExpectedCoverage,
     SentenceReport,
     different_words,
+    omitted_words,
     repeated_words,
     report_corpus,
     report_sentence,
@@ -71,11 +72,16 @@ def test_a_subword_view_gives_the_same_report():
 
 
 def test_a_word_without_which_the_translation_is_more_likely_is_omitted():
-    report = make(needed=(0.2, -0.7, -0.4))
-    assert report.omitted == (1,)
-    assert report.misfit == 0.7
+    occlusion = np.array([[1.0, -0.4, -1.0], [0.0, -0.3, 0.7], [0.0, 0.0, 0.0]])
+    assert omitted_words(occlusion) == (1,)  # an output word depends on the third
+    assert omitted_words(occlusion, linked={1}) == ()
+    attention = diagonal(["a", "b", "c"], ["x", "y"])
+    report = report_sentence(1, attention, occlusion)
+    assert (report.omitted, report.misfit) == ((1,), 0.7)
     assert RANKINGS["omitted"].badness(report) == 0.7
-    assert RANKINGS["omitted"].badness(make(needed=(0.2, 0.0, -0.4))) is None
+    report = report_sentence(1, attention, occlusion, linked={1})
+    assert (report.omitted, report.misfit) == ((), 0.0)
+    assert RANKINGS["omitted"].badness(report) is None
 
 
 def test_unknown_occlusion_counts_as_zero():
@@ -190,6 +196,7 @@ def many_reports(count=60):
             line,
             faithfulness=round(float(dice.uniform(-0.2, 0.9)), 3),
             needed=tuple(dice.uniform(-1, 3, 3)),
+            omitted=(0,) if line % 5 == 0 else (),
             repeated=(1,) if line % 7 == 0 else (),
             scores={"chrf": float(dice.uniform(0, 120)).__round__(2)},
         )

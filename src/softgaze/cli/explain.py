@@ -274,7 +274,8 @@ def metric_texts(translation: "Translation", attention: "Attention", gold: "Alig
         need, words = source_needs(occlusion), attention.recording.source.words
         if omitted := translation.explanation.omitted:
             names = list_words([words[position] for position in omitted])
-            texts["omitted"] = f"{names} (without, the translation is {-min(need):.1f} nats likelier)"
+            likelier = -min(need[position] for position in omitted)
+            texts["omitted"] = f"{names} (without, the translation is {likelier:.1f} nats likelier)"
         output = attention.recording.target.words
         if unsupported := translation.explanation.unsupported:
             texts["unsupported"] = list_words([output[position] for position in unsupported])
@@ -408,12 +409,14 @@ def analyze_block(
     """Yield the numbers of each line; None for a line without attention."""
     from softgaze.explain.confidence import word_features
     from softgaze.explain.corpus_report import report_sentence
+    from softgaze.explain.explanation import linked_words
     from softgaze.metrics import sentence_scores
 
     language = translator.bundle.description.target_language
     translations = translator.translate([line.source for line in block], search)
     maps, occlusions = translator.attentions(translations), translator.occlusions(translations)
     log_probs = [features[:, 0] for _, features in word_features(translator, translations)]
+    linked = linked_words(translator, translations, translator.statistical_aligner)
     alignments: list[Alignment] = []
     if block[0].gold is not None:
         alignments = translator.aligner().align([(line.source, line.reference or "") for line in block])
@@ -430,6 +433,7 @@ def analyze_block(
             log_probs=log_probs[index],
             scores=sentence_scores(translation.text, line.reference, language=language) if line.reference else None,
             links=(alignments[index], line.gold) if line.gold is not None else None,
+            linked=linked[index],
         )
 
 

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from softgaze.explain.attribution import Attribution, Contrast
     from softgaze.explain.confidence import Confidence, WordAlternative
     from softgaze.explain.interventions import Intervention
+    from softgaze.explain.reliability import WordAligner
 
 Translator = Any  # softgaze.translator.Translator
 Translation = Any  # softgaze.translator.Translation
@@ -112,9 +113,10 @@ class Explanation:
     @property
     def omitted(self) -> tuple[int, ...]:
         """The source words that the translation does not express, perhaps dropped."""
-        from softgaze.explain.corpus_report import omitted_words, source_needs
+        from softgaze.explain.corpus_report import omitted_words
 
-        return omitted_words(source_needs(self.occlusion_with_eos))
+        [linked] = linked_words(self.translator, [self.translation], self.translator.statistical_aligner)
+        return omitted_words(self.occlusion_with_eos, linked)
 
     @cached_property
     def source_share(self) -> Matrix | None:
@@ -285,6 +287,21 @@ def occlusions(translator: Translator, translations: Sequence[Translation]) -> l
     """Return the occlusion scores (target words + EOS, source words) of many translations, batched."""
     pairs = [tokenized_pair(translator, translation) for translation in translations]
     return occlusion_scores(translator.scorer, translator.bundle.tokenizers, pairs, include_eos=True)
+
+
+def linked_words(
+    translator: Translator, translations: Sequence[Translation], aligner: "WordAligner | None"
+) -> list[frozenset[int]]:
+    """Return the source words that a word aligner links to the output: none without an aligner or without spaces."""
+    if aligner is None:
+        return [frozenset()] * len(translations)
+    found = aligner.align([(translation.source, translation.text) for translation in translations])
+    tokenizers = translator.bundle.tokenizers
+    sources = [tokenized_pair(translator, translation).texts(tokenizers)[0].words for translation in translations]
+    return [
+        frozenset(source for source, _ in own.links) if [*words] == translation.source.split() else frozenset()
+        for translation, words, own in zip(translations, sources, found, strict=True)
+    ]
 
 
 def tokenized_pair(translator: Translator, translation: Translation) -> TokenizedPair:
