@@ -18,7 +18,13 @@ import numpy as np
 from benchmarks.report import circumstances
 from softgaze.alignment import train_aligner
 from softgaze.data.corpus import read_lines, read_pairs
-from softgaze.evaluation.confidence_metrics import Reliability, ReliabilityBin, area_under_curve, reliability_chart
+from softgaze.evaluation.confidence_metrics import (
+    UNKNOWN,
+    Reliability,
+    ReliabilityBin,
+    area_under_curve,
+    reliability_chart,
+)
 from softgaze.evaluation.tables import Table
 from softgaze.explain.alignment import parse_lines
 from softgaze.explain.recording import Matrix
@@ -101,7 +107,7 @@ def bootstrap_interval(right: Matrix, links: Matrix) -> tuple[float, float]:
     The links of a sentence are right or wrong together, so intervals over links would be too narrow.
     """
     if len(right) < MIN_SENTENCES:
-        return 0.0, 1.0
+        return UNKNOWN
     drawn = np.random.default_rng(0).integers(len(right), size=(DRAWS, len(right)))
     low, high = np.percentile((right * links)[drawn].sum(1) / links[drawn].sum(1), (2.5, 97.5))
     return float(low), float(high)

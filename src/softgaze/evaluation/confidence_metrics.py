@@ -15,6 +15,7 @@ from softgaze.translator import Translator
 BINS = 10
 MIN_DRAWN = 20  # words in a bin of the chart
 Z_95 = 1.96
+UNKNOWN = (0.0, 1.0)  # the interval of a bin that is too small for one
 
 
 class ReliabilityBin(NamedTuple):
@@ -112,7 +113,7 @@ def reliability_chart(
             [
                 ChartPoint(row.confidence, row.right, *row.interval, f"{row.words:,} {noun}, {row.right:.0%} right")
                 for row in reliability.bins
-                if row.words >= min(MIN_DRAWN, reliability.words // BINS)
+                if row.words >= min(MIN_DRAWN, reliability.words // BINS) and row.interval != UNKNOWN
             ],
             style,
             guide=[(0.0, 0.0), (1.0, 1.0)],
