@@ -138,7 +138,7 @@ class Translation:
         return self.explanation.alternatives_at(word, count)
 
     def attribution(self, method: str = "gradient") -> "Attribution":
-        """Attribute each output word to source words: by gradient, contribution or occlusion; needs torch."""
+        """Attribute each output word to source words: by a method of `attribution.METHODS`; needs torch."""
         return self.explanation.attribution(method)
 
     def why(self, word: str | int, instead_of: str) -> "Contrast":

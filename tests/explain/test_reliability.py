@@ -71,7 +71,7 @@ def test_every_output_states_the_reliability_of_this_sentence(tmp_path, share, i
 
 
 @pytest.mark.parametrize(("share", "is_low"), [(0.9, False), (0.3, True)])
-@pytest.mark.parametrize("method", ["gradient", "contribution", "occlusion"])
+@pytest.mark.parametrize("method", ["gradient", "gradient-norm", "contribution", "occlusion"])
 def test_an_attribution_states_the_reliability_of_the_attention_map(tmp_path, method, share, is_low):
     """Attributions may be shown instead of attention, so they warn of unfamiliar sentences, too."""
     shown = model_with(tmp_path / "model", share).translate("the old dog sees a tree.").attribution(method).map()

@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 MAP, CORPUS = "Attention map", "Corpus report"  # panels of the help
 LABEL_WIDTH = 13
-ATTRIBUTIONS = ("gradient", "contribution", "occlusion")  # measures that are not attention
-WITHOUT_ATTENTION = ("gradient", "occlusion")  # measures of any model
+ATTRIBUTIONS = ("gradient", "gradient-norm", "contribution", "occlusion")  # measures that are not attention
+WITHOUT_ATTENTION = ("gradient", "gradient-norm", "occlusion")  # measures of any model
 CORPUS_SUFFIXES = (".html", ".json")
 BLOCK_SENTENCES = 128  # sentences whose maps are in memory at once
 SELECTION_SENTENCES = 128  # sentences an attention map is selected on if the model comes without one

@@ -1,6 +1,7 @@
 """Attribution: how much each source word, and each earlier output word, contributed to an output word.
 
 - gradient: gradient × input. The sum over all inputs is the log-probability itself if the model is linear in them.
+- gradient-norm: the norm of gradient × input over the width of a token. It has no sign, and widths do not cancel out.
 - contribution: the L1 contribution of each source token to the output of the cross-attention (Ferrando et al. 2022).
 - occlusion: the log-probability that is lost without a source word.
 
@@ -29,8 +30,10 @@ from softgaze.explain.word_spans import TokenizedText, find_word
 from softgaze.models.base import AttentionSite, Seq2Seq
 from softgaze.special_tokens import EOS
 
+GRADIENT_NORM = "gradient-norm"
 METHODS = {
     "gradient": "gradient × input",
+    GRADIENT_NORM: "norm of gradient × input",
     "contribution": "L1 contribution to the cross-attention",
     "occlusion": "occlusion",
 }
@@ -88,10 +91,10 @@ def attribute(translator: Translator, translation: Translation, method: str = "g
             tokens = l1_contributions(model, tokenizers, part).mean(0)  # (T, S)
             matrix += group(tokens[:-1], words.target, words.source, matrix.shape)
         return Attribution(method, source.words, target.words, matrix)
-    return attribute_by_gradient(model, tokenizers, pair)
+    return attribute_by_gradient(model, tokenizers, pair, method)
 
 
-def attribute_by_gradient(model: Seq2Seq, tokenizers: Tokenizers, pair: TokenizedPair) -> Attribution:
+def attribute_by_gradient(model: Seq2Seq, tokenizers: Tokenizers, pair: TokenizedPair, method: str) -> Attribution:
     """Return gradient × input of each output word's log-probability; punctuation attached to it does not count."""
     source, target = pair.texts(tokenizers)
     shape = len(target.words), len(source.words)
@@ -101,15 +104,13 @@ def attribute_by_gradient(model: Seq2Seq, tokenizers: Tokenizers, pair: Tokenize
         if not rows:
             continue
         counted = [[position for position, word in enumerate(words.target) if word == row] for row in rows]
-        found = gradient_times_input(model, tokenizers, [part] * len(rows), counted)
+        found = gradient_times_input(model, tokenizers, [part] * len(rows), counted, takes_norm=method == GRADIENT_NORM)
         start = len(tokenizers.target.start)
         matrix[rows] += sum_columns(found.source, words.source, shape[1])
         prefix[rows] += sum_columns(found.prefix[:, start:], words.target, shape[0])
         share[:, rows] += np.abs(found.source).sum(1), np.abs(found.prefix).sum(1)
     total = share.sum(0)
-    return Attribution(
-        "gradient", source.words, target.words, matrix, prefix, share[0] / np.where(total > 0, total, 1.0)
-    )
+    return Attribution(method, source.words, target.words, matrix, prefix, share[0] / np.where(total > 0, total, 1.0))
 
 
 def contrast(translator: Translator, translation: Translation, word: str | int, instead_of: str) -> Contrast:
@@ -228,10 +229,16 @@ def with_captured_inputs(model: Seq2Seq) -> tuple[Seq2Seq, CapturedInput, Captur
 
 
 def gradient_times_input(
-    model: Seq2Seq, tokenizers: Tokenizers, parts: Sequence[IdPair], counted: Sequence[Sequence[int]]
+    model: Seq2Seq,
+    tokenizers: Tokenizers,
+    parts: Sequence[IdPair],
+    counted: Sequence[Sequence[int]],
+    *,
+    takes_norm: bool = False,
 ) -> GradientTimesInput:
     """Return gradient × input of the summed log-probabilities of the `counted` target positions of each row.
 
+    The products of a token are summed over its width, or `takes_norm`.
     The rows of a batch are independent, so one backward pass gives the gradients of all rows.
     """
     captured, source_input, target_input = with_captured_inputs(model)
@@ -248,10 +255,11 @@ def gradient_times_input(
         logits = intervened.output(features).float().log_softmax(-1)
         log_probs = logits[torch.arange(len(row)), predicted.to(logits.device)]
         gradients = torch.autograd.grad(log_probs.sum(), [source_input.captured, target_input.captured])
-    products = [
-        (gradient * each.captured).detach().sum(-1).double().cpu().numpy()
+    both = [
+        (gradient * each.captured).detach()
         for gradient, each in zip(gradients, (source_input, target_input), strict=True)
     ]
+    products = [(each.norm(dim=-1) if takes_norm else each.sum(-1)).double().cpu().numpy() for each in both]
     totals = np.bincount(row.numpy(), log_probs.detach().double().cpu().numpy(), minlength=len(parts))
     return GradientTimesInput(products[0], products[1], totals.astype(np.float64))
 

@@ -131,7 +131,7 @@ class Explanation:
         return attribute(self.translator, self.translation).source_share
 
     def attribution(self, method: str = "gradient") -> "Attribution":
-        """Attribute each output word to source words: by gradient, contribution or occlusion; needs torch."""
+        """Attribute each output word to source words: by a method of `attribution.METHODS`; needs torch."""
         from softgaze.explain.attribution import attribute
 
         attribution = attribute(self.translator, self.translation, method)
