@@ -190,7 +190,13 @@ def requested_map(translation: "Translation", request: Request) -> "Attention":
     is_page = request.output is not None and request.output.suffix.lower() == ".html"  # has a switch instead
     if not view and not is_page and (measure := translation.explanation.most_faithful_measure):
         view = {"measure": measure}
-    is_attribution, attention = view.get("measure") in ATTRIBUTIONS, translation.attention
+    measure, scorer = view.get("measure"), translation.explanation.translator.scorer
+    if measure in ("norms", "rollout") and not scorer.records_all_maps:
+        raise UsageError(
+            f"{scorer.name} records the weights of one map, so it has no {measure}; use the model it was made from, or "
+            "export it again with --with-weights"
+        )
+    is_attribution, attention = measure in ATTRIBUTIONS, translation.attention
     if is_attribution and translation.text:
         attention = translation.attribution(view["measure"]).map()
     if attention is None or not translation.text:

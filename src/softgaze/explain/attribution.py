@@ -10,7 +10,6 @@ Every model can be attributed by gradients and occlusion, whether or not it has 
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -19,44 +18,15 @@ from torch import Tensor, nn
 
 from softgaze.bundle import Tokenizers
 from softgaze.errors import UsageError, pick
-from softgaze.explain.attention_map import Attention, LinkReliability
+from softgaze.explain.attribution_map import GRADIENT_NORM, METHODS, OCCLUSION, Attribution, attribute_by_occlusion
 from softgaze.explain.explanation import Translation, Translator, tokenized_pair
 from softgaze.explain.interventions import apply_interventions
-from softgaze.explain.occlusion import occlusion_scores
 from softgaze.explain.recorder import collate_pairs, device_of
-from softgaze.explain.recording import Matrix, normalize_rows
+from softgaze.explain.recording import Matrix
 from softgaze.explain.scoring import IdPair, TokenizedPair
 from softgaze.explain.word_spans import TokenizedText, find_word
 from softgaze.models.base import AttentionSite, Seq2Seq
 from softgaze.special_tokens import EOS
-
-GRADIENT_NORM = "gradient-norm"
-METHODS = {
-    "gradient": "gradient × input",
-    GRADIENT_NORM: "norm of gradient × input",
-    "contribution": "L1 contribution to the cross-attention",
-    "occlusion": "occlusion",
-}
-
-
-@dataclass(frozen=True)
-class Attribution:
-    """Contributions of the source words and of the earlier output words to each output word."""
-
-    method: str
-    source_words: tuple[str, ...]
-    target_words: tuple[str, ...]
-    source: Matrix  # (T, S), signed: a negative word made the output word less likely
-    prefix: Matrix | None = None  # (T, T) of earlier output words; None if the method has none
-    source_share: Matrix | None = None  # (T,) of all contributions by size, BOS and EOS included
-    reliability: LinkReliability | None = None  # of the selected attention map on this sentence
-
-    def map(self) -> Attention:
-        """Return the positive contributions as a map like any other: rows sum to 1."""
-        shown = Attention.of(self.source_words, self.target_words, normalize_rows(self.source.clip(min=0)))
-        method = METHODS[self.method]
-        recording = replace(shown.recording, note=method, attribution=method)
-        return replace(shown, recording=recording, reliability=self.reliability)
 
 
 class Contrast(NamedTuple):
@@ -79,10 +49,9 @@ def attribute(translator: Translator, translation: Translation, method: str = "g
     pick("method", method, METHODS)
     pair, tokenizers = tokenized_pair(translator, translation), translator.bundle.tokenizers
     source, target = pair.texts(tokenizers)
+    if method == OCCLUSION:
+        return attribute_by_occlusion(translator, translation)
     model = translator.model
-    if method == "occlusion":
-        [scores] = occlusion_scores(model, tokenizers, [pair])
-        return Attribution(method, source.words, target.words, np.nan_to_num(scores))
     if method == "contribution":
         if not translator.has_attention:
             raise UsageError("the model has no cross-attention; attribute by gradient or occlusion")

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from softgaze.bundle import FAITHFULNESS
-from softgaze.errors import UsageError
+from softgaze.errors import UsageError, pick
 from softgaze.explain.attention_map import Attention, default_attention
 from softgaze.explain.beam_tree import STATUSES, BeamHypothesis, BeamTrace, SearchLog
 from softgaze.explain.occlusion import faithfulness, occlusion_scores, unsupported_words, word_support
@@ -33,7 +33,8 @@ from softgaze.search.options import Hypothesis
 from softgaze.special_tokens import EOS
 
 if TYPE_CHECKING:
-    from softgaze.explain.attribution import Attribution, Contrast
+    from softgaze.explain.attribution import Contrast
+    from softgaze.explain.attribution_map import Attribution
     from softgaze.explain.confidence import Confidence, WordAlternative
     from softgaze.explain.interventions import Intervention
     from softgaze.explain.reliability import WordAligner
@@ -131,10 +132,17 @@ class Explanation:
         return attribute(self.translator, self.translation).source_share
 
     def attribution(self, method: str = "gradient") -> "Attribution":
-        """Attribute each output word to source words: by a method of `attribution.METHODS`; needs torch."""
-        from softgaze.explain.attribution import attribute
+        """Attribute each output word by a method of `attribution_map.METHODS`; all but occlusion need torch."""
+        from softgaze.explain.attribution_map import METHODS, OCCLUSION, attribute_by_occlusion
 
-        attribution = attribute(self.translator, self.translation, method)
+        pick("method", method, METHODS)
+        if method == OCCLUSION:
+            attribution = attribute_by_occlusion(self.translator, self.translation)
+        else:
+            self.translator.need_weights()
+            from softgaze.explain.attribution import attribute
+
+            attribution = attribute(self.translator, self.translation, method)
         return replace(attribution, reliability=self.attention.reliability if self.attention else None)
 
     @property
@@ -154,6 +162,7 @@ class Explanation:
 
     def why(self, word: str | int, instead_of: str) -> "Contrast":
         """Explain a word against another one in its position; needs torch."""
+        self.translator.need_weights()
         from softgaze.explain.attribution import contrast
 
         return contrast(self.translator, self.translation, word, instead_of)
