@@ -74,12 +74,12 @@ def test_a_subword_view_gives_the_same_report():
 def test_a_word_without_which_the_translation_is_more_likely_is_omitted():
     occlusion = np.array([[1.0, -0.4, -1.0], [0.0, -0.3, 0.7], [0.0, 0.0, 0.0]])
     assert omitted_words(occlusion) == (1,)  # an output word depends on the third
-    assert omitted_words(occlusion, linked={1}) == ()
+    assert omitted_words(occlusion, linked={1}) == (2,)
     attention = diagonal(["a", "b", "c"], ["x", "y"])
     report = report_sentence(1, attention, occlusion)
     assert (report.omitted, report.misfit) == ((1,), 0.7)
     assert RANKINGS["omitted"].badness(report) == 0.7
-    report = report_sentence(1, attention, occlusion, linked={1})
+    report = report_sentence(1, attention, occlusion, linked={1, 2})
     assert (report.omitted, report.misfit) == ((), 0.0)
     assert RANKINGS["omitted"].badness(report) is None
 

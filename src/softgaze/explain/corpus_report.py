@@ -110,7 +110,7 @@ def report_sentence(
     log_probs: Matrix | None = None,
     scores: dict[str, float] | None = None,
     links: tuple[Alignment, Alignment] | None = None,
-    linked: Collection[int] = (),
+    linked: Collection[int] | None = None,
 ) -> SentenceReport:
     """Compute the numbers of one sentence.
 
@@ -166,15 +166,17 @@ def source_needs(occlusion: Matrix) -> list[float]:
     return lost
 
 
-def omitted_words(occlusion: Matrix, linked: Collection[int] = ()) -> Indices:
+def omitted_words(occlusion: Matrix, linked: Collection[int] | None = None) -> Indices:
     """Return the source words without which the translation becomes more likely (Vamvas & Sennrich 2022).
 
-    The output word that depends on the source word most counts twice: a word that is expressed may still make the rest
-    less likely. Words that a word aligner has `linked` are expressed.
+    A word that is expressed may still make the rest less likely. Words that a word aligner has `linked` are expressed;
+    without an aligner, the output word that depends on the source word most counts twice.
     """
     scores = np.nan_to_num(occlusion)
-    needed = scores.sum(axis=0) + scores[:-1].max(axis=0, initial=0.0)
-    return tuple(index for index, nats in enumerate(needed) if nats < -OMITTED and index not in linked)
+    needed = scores.sum(axis=0)
+    if linked is None:
+        needed += scores[:-1].max(axis=0, initial=0.0)
+    return tuple(index for index, nats in enumerate(needed) if nats < -OMITTED and index not in (linked or ()))
 
 
 def different_words(output: Sequence[str], reference: Sequence[str]) -> Indices:

@@ -300,15 +300,15 @@ def occlusions(translator: Translator, translations: Sequence[Translation]) -> l
 
 def linked_words(
     translator: Translator, translations: Sequence[Translation], aligner: "WordAligner | None"
-) -> list[frozenset[int]]:
-    """Return the source words that a word aligner links to the output: none without an aligner or without spaces."""
+) -> list[frozenset[int] | None]:
+    """Return the source words that a word aligner links to the output; None without an aligner or without spaces."""
     if aligner is None:
-        return [frozenset()] * len(translations)
+        return [None] * len(translations)
     found = aligner.align([(translation.source, translation.text) for translation in translations])
     tokenizers = translator.bundle.tokenizers
     sources = [tokenized_pair(translator, translation).texts(tokenizers)[0].words for translation in translations]
     return [
-        frozenset(source for source, _ in own.links) if [*words] == translation.source.split() else frozenset()
+        frozenset(source for source, _ in own.links) if [*words] == translation.source.split() else None
         for translation, words, own in zip(translations, sources, found, strict=True)
     ]
 
