@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bundles import SMALL, make_bundle
 from maps import random_attention
 from softgaze.explain import Alignment, Attention, aer
 from softgaze.explain.corpus_report import (
@@ -25,6 +26,8 @@ from softgaze.explain.corpus_report import (
     report_corpus,
     report_sentence,
 )
+from softgaze.explain.explanation import linked_words
+from softgaze.translator import load
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=9)
 
@@ -252,3 +255,22 @@ def test_every_number_is_in_a_histogram():
     counts = report_corpus([long]).summary()["histograms"]
     assert [histogram["counts"].index(1) for histogram in counts.values()] == [0, 0, 9]
     assert math.isclose(make(covered=(1, 1, 1)).coverage, 1)
+
+
+class FixedAligner:
+    """Links the first two words of each side in their order."""
+
+    def align(self, pairs):
+        return [Alignment.parse("0-0 1-1")] * len(pairs)
+
+
+def test_words_that_the_aligner_of_a_bundle_links_are_not_omitted(tmp_path, monkeypatch):
+    translator = load(make_bundle(tmp_path / "model", options=SMALL), "cpu", engine="torch")
+    translation = translator.score("the old dog sleeps.", "개가 자요.")
+    assert linked_words(translator, [translation], None) == [None]
+    assert linked_words(translator, [translation] * 2, FixedAligner()) == [frozenset({0, 1})] * 2
+    for linked, expected in ((None, (0, 1, 2, 3)), (FixedAligner(), (2, 3))):
+        explanation = translator.score("the old dog sleeps.", "개가 자요.").explanation
+        explanation.occlusion_with_eos = -np.ones((3, 4))
+        monkeypatch.setattr(type(translator), "statistical_aligner", linked)
+        assert explanation.omitted == expected
