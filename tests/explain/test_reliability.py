@@ -19,6 +19,7 @@ from softgaze.explain.reliability import (
     misspell,
     substitute_words,
 )
+from softgaze.explain.serialization import from_record, to_record
 from softgaze.search.options import Hypothesis, SearchOptions
 from softgaze.serve.explain_jobs import attention_json
 from softgaze.translator import load
@@ -108,6 +109,18 @@ def test_without_a_fit_or_after_a_change_the_reliability_is_not_measured(tmp_pat
 
 
 @pytest.mark.filterwarnings("error")
+def test_a_word_without_a_link_does_not_count(tmp_path, monkeypatch):
+    translator = model_with(tmp_path / "model", 0.9)
+    sentence = "the old dog sees a tree."
+    every = translator.translate(sentence).attention.alignment().links
+    monkeypatch.setattr(Attention, "alignment", lambda self: Alignment(frozenset({min(every)})))
+    attention = translator.translate(sentence).attention
+    assert len(attention.reliability.links) > 1
+    assert [value is not None for value in attention.reliability.links].count(True) == 1
+    assert attention.reliability.value == pytest.approx(0.9, abs=1e-3)
+    assert from_record(to_record(attention)).reliability == attention.reliability
+
+
 def test_an_empty_output_has_no_reliability(tmp_path):
     translator, options = model_with(tmp_path / "model", 0.3), SearchOptions(beam_size=1)
     [[source]] = translator.encode(["the dog sees."], options)

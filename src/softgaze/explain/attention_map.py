@@ -49,14 +49,15 @@ class MapComparison(NamedTuple):
 
 @dataclass(frozen=True)
 class LinkReliability:
-    """The probability that the link of each output word to its largest weight is right; see `reliability`."""
+    """The probability that the link of each output word is right, None for a word without a link; see `reliability`."""
 
-    links: tuple[float, ...]
+    links: tuple[float | None, ...]
 
     @property
     def value(self) -> float:
         """The share of the links that can be expected to be right."""
-        return float(np.mean(self.links)) if self.links else 0.0
+        links = [link for link in self.links if link is not None]
+        return float(np.mean(links)) if links else 0.0
 
     @property
     def is_low(self) -> bool:

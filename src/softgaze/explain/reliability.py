@@ -1,9 +1,9 @@
 """Reliability of an attention map on one sentence: the share of its links that can be expected to be right.
 
-Each output word is linked to the source word with its largest weight. The probability that this link is right is a
-logistic function of features that need no gold alignment: how peaked the map is, whether the maps of the other layers
-agree, how far the link is from the diagonal, how likely the model finds the output, and into how many tokens the source
-words are split. The reliability of a sentence is the mean of its links.
+Each output word is linked to the source word with its largest weight, or to none (`Attention.alignment`). The
+probability that this link is right is a logistic function of features that need no gold alignment: how peaked the map
+is, whether the maps of the other layers agree, how far the link is from the diagonal, how likely the model finds the
+output, and into how many tokens the source words are split. The reliability of a sentence is the mean of its links.
 
 The function is fitted on held-out text with the links of a statistical aligner: on references and on the model's own
 translations, of sentences alone and concatenated, of misspelled ones, and of references whose words were replaced pair
@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
+from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -84,7 +85,9 @@ def with_reliability(
             attention = maps[number]
             assert attention is not None
             values = calibration.function.probs(link_features(attention.recording, calibration.view, own))
-            found[number] = replace(attention, reliability=LinkReliability(tuple(values.round(4).tolist())))
+            linked = {target for _, target in attention.alignment().links}
+            links = [value if row in linked else None for row, value in enumerate(values.round(4).tolist())]
+            found[number] = replace(attention, reliability=LinkReliability(tuple(links)))
     return found
 
 
@@ -217,7 +220,7 @@ def misspell(text: str, share: float, random: np.random.Generator) -> str:
 
 def label_links(translator: Translator, pairs: SentencePairs, links: Sequence[Links]) -> LabelledLinks:
     """Compare the links of the selected map with given ones; texts without spaces are left out."""
-    tokenizers, view = translator.bundle.tokenizers, translator.selected_map.view
+    tokenizers, selected = translator.bundle.tokenizers, translator.selected_map
     tokenized = [TokenizedPair.of(*pair, tokenizers) for pair in pairs]
     chosen = [number for number, pair in enumerate(tokenized) if pair.parts]
     recordings = record_attention(translator.scorer, tokenizers, [tokenized[number] for number in chosen])
@@ -226,10 +229,9 @@ def label_links(translator: Translator, pairs: SentencePairs, links: Sequence[Li
     for number, recording, own in zip(chosen, recordings, log_probs, strict=True):
         if (recording.source.words, recording.target.words) != tuple(tuple(side.split()) for side in pairs[number]):
             continue
-        found = link_features(recording, view, own)
-        best = row_column_normalize(word_maps(recording, [view])[0]).argmax(axis=1)
+        shown = sorted(Attention(recording, selected.view, selected).alignment().links, key=itemgetter(1))
         targets = {target for _, target in links[number]}
-        rows.append(found)
-        right.append(np.array([(int(source), target) in links[number] for target, source in enumerate(best)]))
-        linked.append(np.array([target in targets for target in range(len(best))]))
+        rows.append(link_features(recording, selected.view, own)[[target for _, target in shown]])
+        right.append(np.array([link in links[number] for link in shown], bool))
+        linked.append(np.array([target in targets for _, target in shown], bool))
     return LabelledLinks(np.concatenate(rows), np.concatenate(right), np.concatenate(linked))
