@@ -38,6 +38,9 @@ def figures() -> dict[str, str]:
     found |= by_length(read("recipes/multi30k-attention/results.json"))
     aligners = (ROOT / "benchmarks/aligners.md").read_text(encoding="utf-8")
     found["aer.hansards"] = re.search(r"^\| softgaze \| unseen \| ([\d.]+) \|", aligners, re.MULTILINE)[1]  # type: ignore[index]
+    for row in recorded_rows("benchmarks/guided.md"):
+        if row.get("guided") == "yes" and row.get("seed") == "1":
+            found[f"guided.aer.{row['corpus'].split()[0].lower()}"] = row["AER % of its own map"]
     starts = read("benchmarks/learning-starts.json")
     best = max(each["bleu"] for each in starts if "quickstart" in each["corpus"])
     return found | {"quickstart.bleu": f"{best:.1f}"} | short_run() | fine_tuning() | confidence() | terms() | process()
