@@ -2,7 +2,7 @@
 
     python -m benchmarks.aligners --train train.en train.fr --test test.en test.fr --gold gold.talp --gold-base 1
 
-With `--hand FILE CORPUS` instead of `--gold`, the test pairs are the lines of that corpus in `hand-alignments.tsv`
+With `--hand FILE CORPUS …` instead of `--gold`, the test pairs are the lines of these corpora in `hand-alignments.tsv`
 (corpus, line of the `--test` files, links counted from 0).
 
 All aligners see the same text, lower-cased and with punctuation split off. "Seen": the test pairs are among the pairs
@@ -97,9 +97,9 @@ def rows(train: TextPairs, test: TextPairs, gold: Sequence[Alignment], names: Se
                 yield f"| {way} | {setting} | {' | '.join(rates)} | {result.seconds:.0f} |"
 
 
-def hand_aligned(path: Path, corpus: str, pairs: TextPairs) -> tuple[TextPairs, list[Alignment]]:
-    """Return the pairs of a corpus that were aligned by hand, and their links."""
-    rows = [row for row in (line.split("\t") for line in read_lines(path)) if row[0] == corpus]
+def hand_aligned(path: Path, corpora: Sequence[str], pairs: TextPairs) -> tuple[TextPairs, list[Alignment]]:
+    """Return the pairs of some corpora that were aligned by hand, and their links."""
+    rows = [row for row in (line.split("\t") for line in read_lines(path)) if row[0] in corpora]
     return [pairs[int(line) - 1] for _, line, _ in rows], parse_lines([links for *_, links in rows], 0, str(path))
 
 
@@ -109,14 +109,14 @@ def main() -> None:
     parser.add_argument("--test", type=Path, nargs=2, required=True, metavar=("SRC", "TGT"))
     parser.add_argument("--gold", type=Path)
     parser.add_argument("--gold-base", type=int, choices=(0, 1))
-    parser.add_argument("--hand", nargs=2, metavar=("FILE", "CORPUS"))
+    parser.add_argument("--hand", nargs="+", metavar="FILE CORPUS")
     parser.add_argument("--max-words", type=int, help="learn from source sentences of at most so many words")
     parser.add_argument("--aligners", nargs="+", choices=ALIGNERS, default=list(ALIGNERS))
     given = parser.parse_args()
     train = [pair for pair in read_pairs(*given.train) if len(pair.source.split()) <= (given.max_words or math.inf)]
     test: TextPairs = list(read_pairs(*given.test))
     if given.hand:
-        test, gold = hand_aligned(Path(given.hand[0]), given.hand[1], test)
+        test, gold = hand_aligned(Path(given.hand[0]), given.hand[1:], test)
     else:
         gold = parse_lines(list(read_lines(given.gold)), given.gold_base, "gold")
     print(f"{len(train):,} pairs to learn from, {len(test):,} test pairs with {sum(map(len, gold)):,} gold links.\n")

@@ -1,9 +1,9 @@
 """How far changed text harms alignment: longer, tokenised, without punctuation, in other cases, with unknown words.
 
-    python -m benchmarks.robustness "Multi30k en–de" val.en.gz val.de.gz hand-alignments.tsv multi30k-val-en-de \
-        --train train.en.gz train.de.gz --max-words 11 --model runs/m30k
+    python -m benchmarks.robustness "Multi30k en–de" val.en.gz val.de.gz hand-alignments.tsv \
+        multi30k-val-en-de multi30k-val-en-de-third --train train.en.gz train.de.gz --max-words 11 --model runs/m30k
 
-The test pairs are the lines of that corpus in the file of hand alignments. Changes keep the words and their links:
+The test pairs are the lines of these corpora in the file of hand alignments. Changes keep the words and their links:
 
 - three times as long: three pairs joined
 - punctuation split: punctuation attached to words becomes words of their own, without links
@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 from benchmarks.aligners import TextPairs, hand_aligned
-from softgaze.alignment import train_aligner
+from softgaze.alignment import StatisticalAligner, train_aligner
 from softgaze.data.corpus import read_pairs
 from softgaze.explain.alignment import Alignment, count_corpus
 from softgaze.translator import load
@@ -142,16 +142,21 @@ def main() -> None:
     parser.add_argument("name")
     parser.add_argument("test", type=Path, nargs=2, metavar="SRC TGT")
     parser.add_argument("hand", type=Path)
-    parser.add_argument("corpus")
+    parser.add_argument("corpora", nargs="+")
     parser.add_argument("--train", type=Path, nargs=2, required=True, metavar=("SRC", "TGT"))
     parser.add_argument("--max-words", type=int, help="learn from source sentences of at most so many words")
-    parser.add_argument("--model", type=Path, action="append", default=[], help="a model whose attention is measured")
+    parser.add_argument(
+        "--model", type=Path, action="append", default=[], help="a model whose attention is measured, or an aligner"
+    )
     given = parser.parse_args()
-    pairs, gold = hand_aligned(given.hand, given.corpus, list(read_pairs(*given.test)))
+    pairs, gold = hand_aligned(given.hand, given.corpora, list(read_pairs(*given.test)))
     train = [pair for pair in read_pairs(*given.train) if len(pair.source.split()) <= (given.max_words or math.inf)]
     aligners: dict[str, Callable[[TextPairs], list[Alignment]]] = {"statistical": train_aligner(train).align}
     for model in given.model:
-        aligners[f"attention of {model.name}"] = load(model, "cpu", engine="torch").aligner().align
+        if model.is_file():
+            aligners[model.stem] = StatisticalAligner.load(model).align
+        else:
+            aligners[f"attention of {model.name}"] = load(model, "cpu", engine="torch").aligner().align
     for row in rows(given.name, aligners, pairs, gold):
         print(row, flush=True)
 

@@ -40,7 +40,7 @@ def test_links_of_parts_become_links_of_words():
 
 def test_hand_alignments_name_their_lines():
     pairs = [(f"s{line}", f"t{line}") for line in range(1, 2000)]
-    chosen, gold = hand_aligned(Path(aligners.__file__).with_name("hand-alignments.tsv"), "multi30k-val-en-de", pairs)
+    chosen, gold = hand_aligned(Path(aligners.__file__).with_name("hand-alignments.tsv"), ["multi30k-val-en-de"], pairs)
     assert len(chosen) == len(gold) == 24
     assert chosen[0] == ("s38", "t38")
     assert (0, 0) in gold[0].links
