@@ -14,7 +14,7 @@ from commands import check_error, run
 from softgaze.alignment import CombinedAligner, train_aligner
 from softgaze.alignment.combined import part_factors
 from softgaze.alignment.words import split_words
-from softgaze.bundle import ALIGNER, Bundle, seal
+from softgaze.bundle import ALIGNER, Bundle, add_aligner, seal
 from softgaze.cli.align import interruption
 from softgaze.documents.inline import AlignedSegment
 from softgaze.errors import DataError
@@ -85,8 +85,7 @@ def test_a_threshold_trades_recall_for_precision(directory):
 WRONG = {
     "four files": (["a.en"] * 4, 2, "SRC TGT"),
     "one side": (["a.en"], 3, "a.en, line 1: no ' ||| '"),
-    "a neural aligner in a file": (["a.en", "a.xx", "--minutes", 1, "--save", "b.npz"], 2, "model directory"),
-    "a directory of something else": (["a.en", "a.xx", "--minutes", 1, "--save", "."], 2, "is not a softgaze run"),
+    "a directory of something else": (["a.en", "a.xx", "--minutes", 1, "--save", "."], 3, "not a model"),
     "negative minutes": (["a.en", "a.xx", "--minutes", -1], 2, "at least 0"),
     "minutes with a model": (["a.npz", "a.en", "a.xx", "--minutes", 1], 2, "leave MODEL out"),
     "a model option": (["a.en", "a.xx", "--reverse", "m"], 2, "needs a MODEL"),
@@ -123,17 +122,23 @@ def test_a_file_of_fast_align_gives_the_same_links(directory, tmp_path):
         assert (result.returncode, result.stdout) == (0, expected.stdout), result.stderr
 
 
-def test_a_neural_aligner_gives_good_links_is_saved_and_resumes(directory, tmp_path):
+def test_a_neural_aligner_gives_good_links_and_is_saved_in_a_file_or_a_model(directory, tmp_path):
+    text = [directory / "a.en", directory / "a.xx"]
     gold = ["--gold", directory / "gold", "--gold-base", 0]
-    command = ["align", directory / "a.en", directory / "a.xx", "--minutes", 0.05, "--save", "model", "-o", "links"]
-    result = run(tmp_path, *command, *gold)
+    result = run(tmp_path, "align", *text, "--minutes", 0.05, "--save", "a.npz", "-o", "links", *gold)
     assert result.returncode == 0, result.stderr
     assert float(result.stdout.split("%")[0].split()[-1]) < 10
-    assert "done: " in result.stderr, "a log shows progress"
-    again = run(tmp_path, "align", "model", directory / "a.en", directory / "a.xx", "-o", "again")
-    assert again.returncode == 0, again.stderr
-    assert (tmp_path / "again").read_text() == (tmp_path / "links").read_text()
-    assert "raise its budget" in run(tmp_path, *command).stderr
+    assert "network" in result.stdout
+    assert "update" in result.stderr, "a log shows progress"
+    assert not list(tmp_path.glob("*.training"))
+    links = (tmp_path / "links").read_text()
+    assert links.count("\n") == COUNT
+    again = run(tmp_path, "align", "a.npz", *text)
+    assert (again.returncode, again.stdout) == (0, links), again.stderr
+    model = make_bundle(tmp_path / "model", source_language="en", target_language="xx")
+    add_aligner(model, (tmp_path / "a.npz").read_bytes())
+    assert run(tmp_path, "align", model, *text, "--by", "lexicon").stdout == links
+    assert run(tmp_path, "align", model, *text).stdout.count("\n") == COUNT
 
 
 # --- in a bundle ------------------------------------------------------------------------------------------------

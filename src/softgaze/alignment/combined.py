@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from softgaze.alignment.cooccurrence import Values
-from softgaze.alignment.statistical import THRESHOLD, StatisticalAligner, links_above
+from softgaze.alignment.statistical import MIN_FACTOR, THRESHOLD, StatisticalAligner, links_above
 from softgaze.alignment.words import WordParts, split_words
 from softgaze.explain.alignment import Alignment
 from softgaze.explain.attention_map import Attention
@@ -19,7 +19,6 @@ from softgaze.explain.map_selection import Aligner
 from softgaze.explain.recording import Matrix
 
 EXPONENT = 0.5  # of the attention: its weights are more certain than they are right
-MIN_FACTOR = 0.1  # of a pair of words without any attention
 
 
 @dataclass(frozen=True)
@@ -29,7 +28,6 @@ class CombinedAligner:
     attention: Aligner
     statistics: StatisticalAligner
     threshold: float = THRESHOLD
-    keeps_words: bool = False  # statistics decide alone where the model has other words
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[Alignment]:
         """Return the links of each pair.
@@ -43,8 +41,6 @@ class CombinedAligner:
             for pair, weights in zip(parts, maps, strict=True)
         ]
         scores = self.statistics.scores(pairs, factors)
-        if self.keeps_words:
-            return [links_above(score, self.threshold) for score in scores]
         unusual = [n for n, factor in enumerate(factors) if factor is None and maps[n][0].size]
         by_attention = dict(zip(unusual, self.attention.align([pairs[n] for n in unusual]), strict=True))
         return [by_attention.get(n) or links_above(score, self.threshold) for n, score in enumerate(scores)]

@@ -1,15 +1,16 @@
 """Learn word alignment from sentence pairs alone, and align with the result: NumPy only, about a minute.
 
 Expectation–maximisation of IBM model 1 and of an HMM, both directions at once (`hmm`), over a lexicon that backs off
-to stems and spelling (`lexicon`).
+to stems and spelling (`lexicon`). A network may be trained on top (`mask_align`): its attention multiplies the lifts.
 """
 
 import zlib
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from io import BytesIO
 from itertools import islice
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
 from zipfile import BadZipFile, ZipFile
 
 import numpy as np
@@ -29,14 +30,21 @@ from softgaze.alignment.words import Pairs, WordParts, split_words
 from softgaze.atomic_io import write_bytes
 from softgaze.errors import DataError, UsageError
 from softgaze.explain.alignment import Alignment
+from softgaze.runtime import has_torch
+
+if TYPE_CHECKING:
+    from softgaze.alignment.mask_align import MaskedAttention
 
 IBM1_ITERATIONS, HMM_ITERATIONS = 5, 5
 THRESHOLD = 0.1  # of the geometric mean of both posteriors; chosen on the development text of benchmarks/aligners.md
 AGREEMENT = np.float32(0.6)  # exponent of the product of both posteriors in the HMM: 1 favours one link per word
+NETWORK_WEIGHT = np.float32(0.1)  # of the agreement of a network with one direction; 1: of both directions
+MIN_FACTOR = 0.1  # of a pair of words or parts without any attention
 MAX_PARTS = 1000  # of a sentence; longer ones are not aligned
 MAX_TRAINING_CELLS = 150_000_000  # source × target parts that training holds: about 2.5 GB
 BLOCK_CELLS = 2_000_000  # aligned at once
 FORMAT = 1
+
 MAX_FILE_BYTES = 2**30  # of an aligner file, unpacked; a corpus of 160,000 pairs needs a hundredth
 
 SentencePairs = Iterable[tuple[str, str]]
@@ -51,6 +59,7 @@ class StatisticalAligner:
     jumps: tuple[Floats, Floats]  # target given source, source given target
 
     threshold: float = THRESHOLD
+    network: "MaskedAttention | None" = None
 
     def __post_init__(self) -> None:
         if not 0 < self.threshold < 1:
@@ -63,14 +72,21 @@ class StatisticalAligner:
     def scores(
         self, pairs: Sequence[tuple[str, str]], factors: Sequence[tuple[Values, Values] | None] | None = None
     ) -> list[Values]:
-        """Return (target words, source words) of each pair: the geometric mean of both posteriors.
+        """Return (target words, source words) of each pair: how far both directions and the network agree.
 
         A word has the score of its best part; punctuation that is attached to a word does not count. `factors` multiply
         the lifts of the parts of each pair, in both directions.
         """
         parts = [(split_words(source), split_words(target)) for source, target in pairs]
-        posteriors = self.part_posteriors(parts, factors or [None] * len(parts))
-        return [word_scores(geometric_mean(*both), *pair) for pair, both in zip(parts, posteriors, strict=True)]
+        maps = network_attention(self.network, parts)
+        combined = [
+            product(factor, own and relative_attention(*own))
+            for factor, own in zip(factors or [None] * len(parts), maps, strict=True)
+        ]
+        posteriors = self.part_posteriors(parts, combined)
+        return [
+            word_scores(agreement(*both, own), *pair) for pair, both, own in zip(parts, posteriors, maps, strict=True)
+        ]
 
     def part_posteriors(
         self, pairs: Pairs, factors: Sequence[tuple[Values, Values] | None]
@@ -98,6 +114,7 @@ class StatisticalAligner:
     def to_bytes(self) -> bytes:
         """Return the content of an aligner file: arrays without code, equal bytes for an equal aligner."""
         words, file = self.lexicon.words, BytesIO()
+        network: dict[str, Any] = self.network.arrays() if self.network else {}
         np.savez_compressed(
             file,
             format=np.array([FORMAT]),
@@ -109,6 +126,7 @@ class StatisticalAligner:
             links=words.links.astype(np.float32),
             spelling=self.lexicon.spelling,
             jumps=np.stack(self.jumps),
+            **network,
         )
         return file.getvalue()
 
@@ -132,10 +150,11 @@ class StatisticalAligner:
                     arrays["target_share"].astype(np.float64),
                 )
                 spelling, jumps = arrays["spelling"].astype(np.float64), arrays["jumps"].astype(np.float64)
+                network = read_network(arrays)
             check_arrays(source, target, words, spelling, jumps)
         except (BadZipFile, EOFError, KeyError, MemoryError, OSError, TypeError, ValueError, zlib.error) as error:
             raise DataError(f"{name}: is not a word aligner of softgaze: {error}") from error
-        return cls(Lexicon(source, target, words, spelling), (jumps[0], jumps[1]))
+        return cls(Lexicon(source, target, words, spelling), (jumps[0], jumps[1]), network=network)
 
     def save(self, path: Path) -> None:
         write_bytes(path, self.to_bytes())
@@ -214,6 +233,49 @@ def expected_links(
 def links_above(scores: Values, threshold: float) -> Alignment:
     """Link the words whose score is above the threshold."""
     return Alignment(frozenset((int(source), int(target)) for target, source in np.argwhere(scores > threshold)))
+
+
+# --- a network --------------------------------------------------------------------------------------------------
+
+
+def network_attention(network: "MaskedAttention | None", pairs: Pairs) -> list[tuple[Values, Values] | None]:
+    """Return the attention of both directions; None for pairs that are too long or empty on one side."""
+    maps: list[tuple[Values, Values] | None] = [None] * len(pairs)
+    if network is not None:
+        found = [n for n, pair in enumerate(pairs) if all(0 < len(side.parts) <= MAX_PARTS for side in pair)]
+        for number, own in zip(found, network.attention([pairs[n] for n in found]), strict=True):
+            maps[number] = own
+    return maps
+
+
+def relative_attention(forward: Values, reverse: Values) -> tuple[Values, Values]:
+    """Return (target parts, source parts) of both directions relative to equal attention, as factors of the lifts."""
+    return np.maximum(forward * forward.shape[1], MIN_FACTOR), np.maximum(reverse * reverse.shape[0], MIN_FACTOR)
+
+
+def product(one: tuple[Values, Values] | None, other: tuple[Values, Values] | None) -> tuple[Values, Values] | None:
+    return (one[0] * other[0], one[1] * other[1]) if one and other else one or other
+
+
+def agreement(forward: Values, reverse: Values, attention: tuple[Values, Values] | None) -> Values:
+    """Return √(fr), with a network √ of the weighted mean of fr and of each direction times its attention.
+
+    A word that shares its translation has a low posterior in one direction. The network may know the other.
+    """
+    if attention is None:
+        return geometric_mean(forward, reverse)
+    one_direction = forward * attention[0] + reverse * attention[1]
+    scores: Values = np.sqrt((forward * reverse + NETWORK_WEIGHT * one_direction) / (1 + 2 * NETWORK_WEIGHT))
+    return scores
+
+
+def read_network(arrays: Mapping[str, "np.ndarray[Any, Any]"]) -> "MaskedAttention | None":
+    """Return the network of an aligner file; without torch, its statistics align alone."""
+    if "network.bias" not in arrays or not has_torch():
+        return None
+    from softgaze.alignment.mask_align import MaskedAttention
+
+    return MaskedAttention.of(arrays)
 
 
 # --- from parts to words ----------------------------------------------------------------------------------------

@@ -6,7 +6,6 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain, islice, starmap
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from time import monotonic
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,6 +15,7 @@ from softgaze.cli import _options as opt
 from softgaze.cli._options import argument, choice, flag, option
 from softgaze.cli._output import json_line, open_output, progress, warn
 from softgaze.errors import UsageError
+from softgaze.runtime import need_torch, pick_device
 
 if TYPE_CHECKING:
     from softgaze.alignment import CombinedAligner, StatisticalAligner
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 COMMAND = opt.PairCommand
 SELECTION_PAIRS = 256  # pairs an attention map is selected on if the model comes without one
 BLOCK_PAIRS = 512  # pairs in memory at once
+LOG_SECONDS = 10.0  # between two lines of a log about the same work
 
 
 def align(
@@ -48,8 +49,8 @@ def align(
     minutes: Annotated[
         float | None,
         option(
-            "Also train a neural aligner on the pairs for so many minutes; it helped with upper case and split "
-            "punctuation. 0: statistics alone.",
+            "Also train a network on the pairs for so many minutes, which multiplies the statistics by its attention. "
+            "0: statistics alone.",
             metavar="N",
             default="0",
         ),
@@ -57,8 +58,8 @@ def align(
     save: Annotated[
         Path | None,
         option(
-            "Write the learned aligner to this file, or into this model directory; with --minutes, to this new model "
-            "directory.",
+            "Write the learned aligner to this file, or into this model directory. With --minutes, an interrupted "
+            "command resumes.",
             metavar="FILE",
         ),
     ] = None,
@@ -103,7 +104,7 @@ def align(
     Prints one line per pair in Pharaoh format (source-target, from 0).
     Words are separated by spaces. Without MODEL, links are learned from the
     sentence pairs themselves, in about a minute per 200,000 pairs; --minutes
-    adds a neural aligner. With a translation model, they come from its
+    adds a network. With a translation model, they come from its
     attention while it scores the given translation, and from its lexicon.
     With --gold, prints the alignment error rate (AER) to stderr, or to stdout
     with --output.
@@ -124,13 +125,7 @@ def align(
         raise UsageError(f"--threshold must be above 0 and at most 1, got {threshold}")
     if minutes is not None and minutes < 0:
         raise UsageError(f"--minutes must be at least 0, got {minutes:g}")
-    if minutes and save is not None and (save.is_file() or save.suffix == ".npz"):
-        raise UsageError(f"--save {save}: a neural aligner is a model directory; leave .npz out")
-    if minutes and save is not None:
-        from softgaze.training.run_directory import RunDirectory
-
-        RunDirectory(save).check()
-    if save is not None and save.is_dir() and not minutes:
+    if save is not None and save.is_dir():
         Bundle.open(save)  # a directory that is no model is reported before anything is learned
     is_empty = all(path.is_file() and not path.stat().st_size for path in text.paths)
     total = count_lines(source) if source.is_file() and not is_empty else None  # a pipe can be read only once
@@ -141,14 +136,12 @@ def align(
     if model is None:
         texts = [*starmap(FilePair, opt.file_pairs("--train", train_files)), text]
         with interruption("nothing was written"):
-            aligner = statistics = learn_aligner(texts)
-            if minutes:
-                aligner = train_neural(texts, statistics, minutes, save, device)
-        if save is not None and not minutes:
+            aligner = learned = learn_aligner(texts, minutes or 0, save, device)
+        if save is not None:
             if save.is_dir():
-                add_aligner(save, statistics.to_bytes())
+                add_aligner(save, learned.to_bytes())
             else:
-                statistics.save(save)
+                learned.save(save)
     else:
         aligner = load_aligner(model, reverse, by, method, device, opt.LanguagePair(source_lang, target_lang))
     if threshold is not None:
@@ -198,44 +191,32 @@ def check_options(*, is_learned: bool, learning: dict[str, object], modelling: d
 # --- learning ---------------------------------------------------------------------------------------------------
 
 
-def learn_aligner(texts: "Sequence[PairText]") -> "StatisticalAligner":
-    """Learn from all texts; they are read again when they are aligned."""
+def learn_aligner(texts: "Sequence[PairText]", minutes: float, save: Path | None, device: str) -> "StatisticalAligner":
+    """Learn from all texts, with a network if there are minutes; the texts are read again when they are aligned."""
     from softgaze.alignment import train_aligner
 
     for path in chain.from_iterable(text.paths for text in texts):
         if path.exists() and not path.is_file():
             raise UsageError(f"{path}: is read twice, to learn and to align, so it must be a file, not a pipe")
+    if minutes:
+        need_torch()
     with learning_progress() as report:
-        return train_aligner(chain.from_iterable(texts), report)
+        statistics = train_aligner(chain.from_iterable(texts), report)
+        if not minutes:
+            return statistics
+        from softgaze.training.neural_aligner import train_network
+        from softgaze.training.train import Interrupted
 
-
-def train_neural(
-    texts: "Sequence[PairText]", statistics: "StatisticalAligner", minutes: float, save: Path | None, device: str
-) -> "CombinedAligner":
-    """Train a model whose attention aligns the texts, in the directory `save` if given; combine it with statistics."""
-    from softgaze.alignment import CombinedAligner
-    from softgaze.cli._progress import training_display
-    from softgaze.data.corpus import language_of
-    from softgaze.training.neural_aligner import train_attention
-    from softgaze.training.train import Interrupted
-    from softgaze.translator import load
-
-    codes = [language_of(path) for path in texts[-1].paths]
-    known = len(codes) == 2 and all(codes) and codes[0] != codes[1]
-    languages = (str(codes[0]), str(codes[1])) if known else ("source", "target")
-    with TemporaryDirectory(prefix="softgaze-") as directory:
-        out = save or Path(directory) / "model"
-        with training_display(out) as callback:
-            pairs = list(chain.from_iterable(texts))
-            try:
-                train_attention(pairs, statistics, out, minutes, languages=languages, device=device, callback=callback)
-            except Interrupted as interrupted:
-                if save is not None:
-                    raise
-                warn(f"softgaze: stopped at step {interrupted.step:,}; only --save DIR keeps it to resume")
-                raise typer.Exit(interrupted.exit_code) from None
-        translator = load(out, device, engine="torch")
-        return CombinedAligner(translator.aligner(), statistics, keeps_words=True)
+        directory = save.with_name(f"{save.name}.training") if save else None
+        pairs = list(chain.from_iterable(texts))
+        try:
+            return train_network(
+                pairs, statistics, minutes, directory=directory, device=pick_device(device), report=report
+            )
+        except Interrupted as interrupted:
+            lost = "" if save else "; only --save FILE keeps it to resume"
+            warn(f"softgaze: stopped at update {interrupted.step:,}{lost or '; run the same command to resume'}")
+            raise typer.Exit(interrupted.exit_code) from None
 
 
 @contextmanager
@@ -253,7 +234,7 @@ def learning_progress() -> Iterator[Callable[[str, float], None]]:
     """Show a bar on a terminal, and lines in a log."""
     if not sys.stderr.isatty():
         started = monotonic()
-        yield lambda message, share: warn(f"{message}, {share:.0%}, {monotonic() - started:.0f} s")
+        yield rarely(lambda message, share: warn(f"{message}, {share:.0%}, {monotonic() - started:.0f} s"))
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
@@ -262,6 +243,20 @@ def learning_progress() -> Iterator[Callable[[str, float], None]]:
     with Progress(*columns, console=Console(stderr=True), transient=True) as bars:
         task = bars.add_task("reading", total=1.0)
         yield lambda message, share: bars.update(task, description=message, completed=share)
+
+
+def rarely(report: Callable[[str, float], None]) -> Callable[[str, float], None]:
+    """Report at most every `LOG_SECONDS`, and each new name of what is being done."""
+    last, before = 0.0, ""
+
+    def reported(message: str, share: float) -> None:
+        nonlocal last, before
+        name = message.partition(":")[0]
+        if name != before or monotonic() - last > LOG_SECONDS:
+            report(message, share)
+            last, before = monotonic(), name
+
+    return reported
 
 
 # --- models -----------------------------------------------------------------------------------------------------
@@ -345,5 +340,8 @@ def error_report(
     rates = f"AER {counts.aer:.1%}  precision {counts.precision:.1%}  recall {counts.recall:.1%}"
     sizes = f"({counts.links:,} links, {counts.sure:,} sure gold links, {len(alignments):,} sentences)"
     statistics = [] if attention is aligner and readers else ["lexicon and positions, both directions"]
+    combined = aligner.statistics if isinstance(aligner, CombinedAligner) else aligner
+    if isinstance(combined, StatisticalAligner) and combined.network:
+        statistics.append("network, both directions")
     maps_used = (f"{name}: {reader.describe()}" for name, reader in selected.items())
     return "\n".join([f"{rates}  {sizes}", *maps_used, *statistics])

@@ -14,12 +14,11 @@ from typing import Any
 import torch
 from safetensors import SafetensorError
 from safetensors.torch import load_file, save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from softgaze.atomic_io import TEMPORARY, fingerprint, new_directory, remove
 from softgaze.bundle import check_file
 from softgaze.errors import DataError
-from softgaze.models.base import Seq2Seq
 
 KEEP = 2  # the newest, and one to fall back on
 WEIGHTS, OPTIMIZER, PROGRESS, MANIFEST = (
@@ -52,7 +51,7 @@ class TrainingProgress:
 
 
 def save_checkpoint(
-    directory: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer, progress: TrainingProgress
+    directory: Path, model: nn.Module, optimizer: torch.optim.Optimizer, progress: TrainingProgress
 ) -> Path:
     """Write `step-…` under `directory` and remove the oldest checkpoints."""
     path = directory / f"step-{progress.step:08d}"
@@ -127,7 +126,7 @@ def check_checkpoint(path: Path) -> None:
         check_file(path / name, files[name])
 
 
-def load_checkpoint(path: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer) -> TrainingProgress:
+def load_checkpoint(path: Path, model: nn.Module, optimizer: torch.optim.Optimizer) -> TrainingProgress:
     """Restore weights and optimizer state; return the counters."""
     restore_parameters(model, load_file(path / WEIGHTS))
     parameters = dict(model.named_parameters())
@@ -140,12 +139,12 @@ def load_checkpoint(path: Path, model: Seq2Seq, optimizer: torch.optim.Optimizer
     return TrainingProgress(**{RENAMED.get(name, name): value for name, value in counters.items()})
 
 
-def parameters_of(model: Seq2Seq) -> dict[str, Tensor]:
+def parameters_of(model: nn.Module) -> dict[str, Tensor]:
     """Return a CPU copy of every parameter."""
     return {name: value.detach().cpu().contiguous().clone() for name, value in model.named_parameters()}
 
 
-def restore_parameters(model: Seq2Seq, tensors: Mapping[str, Tensor]) -> None:
+def restore_parameters(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
     """Set every parameter from `parameters_of`."""
     with torch.no_grad():
         for name, value in model.named_parameters():
