@@ -239,6 +239,8 @@ def test_a_word_of_a_guided_map_that_attends_to_eos_most_has_no_link():
     guided = replace(plain, selected_map=SelectedMap(plain.view, 0.9, BY_GUIDING, 1))
     assert plain.alignment().links == {(0, 0), (1, 1), (1, 2)}
     assert guided.alignment().links == {(0, 0), (1, 2)}
+    shared = Attention.of(["the", "dog", EOS_MARK], ["hund", EOS_MARK], [[0.3, 0.5, 0.2], [0.0, 0.0, 1.0]])
+    assert replace(shared, selected_map=guided.selected_map).alignment().links == {(0, 0), (1, 0)}
     assert guided.alignment(0.3).links == plain.alignment(0.3).links
     other = replace(guided, selected_map=SelectedMap(replace(plain.view, layer=0), 0.9, BY_GUIDING, 1))
     assert other.alignment() == plain.alignment()

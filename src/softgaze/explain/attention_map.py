@@ -35,6 +35,7 @@ from softgaze.explain.word_spans import WORD_START, Label, TokenizedText, find_w
 if TYPE_CHECKING:
     from softgaze.explain.render.svg import Figure
 MIN_RELIABILITY = 0.6  # a map with a smaller share of right links comes with a warning
+SHARED = 0.4  # of the largest weight: a guided head links all words above, chosen on dev text (benchmarks/guided.md)
 UNUSED = 0.1  # a source word with a smaller sum of weights over all output words was not used
 
 
@@ -422,7 +423,7 @@ class Attention:
         """Return links (source word, target word), counted from 0 over the words of both texts.
 
         Each output word is linked to its largest weight after `row_column_normalize`; with a threshold, to all words
-        of at least that weight. A word has no link in a guided map if EOS has a larger weight than any source word.
+        of at least that weight. A guided head splits its weight between the words that it links, or gives it to EOS.
         """
         if self.view.kind != "cross":
             raise ValueError(
@@ -430,13 +431,15 @@ class Attention:
             )
         weights = self.word_weights()
         if threshold is None:
-            eos = self.eos_weights() if self.is_guided else np.zeros(len(weights))
-            linked = np.flatnonzero(weights.any(axis=1) & (weights.max(axis=1, initial=0.0) >= eos)).tolist()
-            normalized = row_column_normalize(weights)
-            return Alignment(frozenset((int(normalized[row].argmax()), row) for row in linked))
+            if self.is_guided:
+                best = weights.max(axis=1, initial=0.0)
+                links = (weights >= SHARED * best[:, None]) & ((best > 0) & (best >= self.eos_weights()))[:, None]
+                return links_where(links)
+            normalized = enumerate(row_column_normalize(weights))
+            return Alignment(frozenset((int(values.argmax()), row) for row, values in normalized if values.any()))
         if not 0 < threshold <= 1:
             raise ValueError(f"threshold must be above 0 and at most 1, got {threshold}")
-        return Alignment(frozenset((int(column), int(row)) for row, column in np.argwhere(weights >= threshold)))
+        return links_where(weights >= threshold)
 
     # --- output
 
@@ -505,6 +508,11 @@ class Attention:
 
     def __repr__(self) -> str:
         return f"<Attention {len(self.target)} × {len(self.source)}: {self.description}>"
+
+
+def links_where(mask: "np.ndarray[Any, np.dtype[np.bool_]]") -> Alignment:
+    """Return the links (source word, target word) where (T, S) is True."""
+    return Alignment(frozenset((int(column), int(row)) for row, column in np.argwhere(mask)))
 
 
 def group_tokens(weights: Matrix, rows: Sequence[Label], columns: Sequence[Label]) -> Matrix:

@@ -1,6 +1,6 @@
 """Reliability of an attention map on one sentence: the share of its links that can be expected to be right.
 
-Each output word is linked to the source word with its largest weight, or to none (`Attention.alignment`). The
+Each output word has a link to the source word with its largest weight, or none (`Attention.alignment`). The
 probability that this link is right is a logistic function of features that need no gold alignment: how peaked the map
 is, whether the maps of the other layers agree, how far the link is from the diagonal, how likely the model finds the
 output, and into how many tokens the source words are split. The reliability of a sentence is the mean of its links.
@@ -14,7 +14,6 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
-from operator import itemgetter
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -229,9 +228,10 @@ def label_links(translator: Translator, pairs: SentencePairs, links: Sequence[Li
     for number, recording, own in zip(chosen, recordings, log_probs, strict=True):
         if (recording.source.words, recording.target.words) != tuple(tuple(side.split()) for side in pairs[number]):
             continue
-        shown = sorted(Attention(recording, selected.view, selected).alignment().links, key=itemgetter(1))
-        targets = {target for _, target in links[number]}
-        rows.append(link_features(recording, selected.view, own)[[target for _, target in shown]])
-        right.append(np.array([link in links[number] for link in shown], bool))
-        linked.append(np.array([target in targets for _, target in shown], bool))
+        attention = Attention(recording, selected.view, selected)
+        best, targets = row_column_normalize(attention.word_weights()).argmax(axis=1), {t for _, t in links[number]}
+        shown = sorted({target for _, target in attention.alignment().links})
+        rows.append(link_features(recording, selected.view, own)[shown])
+        right.append(np.array([(int(best[target]), target) in links[number] for target in shown], bool))
+        linked.append(np.array([target in targets for target in shown], bool))
     return LabelledLinks(np.concatenate(rows), np.concatenate(right), np.concatenate(linked))
