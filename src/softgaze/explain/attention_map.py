@@ -14,7 +14,7 @@ import numpy as np
 
 from softgaze.data.images import Photo
 from softgaze.errors import did_you_mean
-from softgaze.explain.alignment import Alignment
+from softgaze.explain.alignment import Alignment, Links
 from softgaze.explain.recording import (
     BY_ENTROPY,
     BY_GUIDING,
@@ -35,7 +35,7 @@ from softgaze.explain.word_spans import WORD_START, Label, TokenizedText, find_w
 if TYPE_CHECKING:
     from softgaze.explain.render.svg import Figure
 MIN_RELIABILITY = 0.6  # a map with a smaller share of right links comes with a warning
-SHARED = 0.4  # of the largest weight: a guided head links all words above, chosen on dev text (benchmarks/guided.md)
+SHARED = 0.25  # weight from which a guided head links further words; chosen on dev text (benchmarks/guided.md)
 UNUSED = 0.1  # a source word with a smaller sum of weights over all output words was not used
 
 
@@ -431,15 +431,15 @@ class Attention:
             )
         weights = self.word_weights()
         if threshold is None:
-            if self.is_guided:
-                best = weights.max(axis=1, initial=0.0)
-                links = (weights >= SHARED * best[:, None]) & ((best > 0) & (best >= self.eos_weights()))[:, None]
-                return links_where(links)
             normalized = enumerate(row_column_normalize(weights))
-            return Alignment(frozenset((int(values.argmax()), row) for row, values in normalized if values.any()))
+            links = frozenset((int(values.argmax()), row) for row, values in normalized if values.any())
+            if self.is_guided:
+                is_linked = weights.max(axis=1, initial=0.0) >= self.eos_weights()
+                links = frozenset(link for link in links | links_where(weights >= SHARED) if is_linked[link[1]])
+            return Alignment(links)
         if not 0 < threshold <= 1:
             raise ValueError(f"threshold must be above 0 and at most 1, got {threshold}")
-        return links_where(weights >= threshold)
+        return Alignment(links_where(weights >= threshold))
 
     # --- output
 
@@ -510,9 +510,9 @@ class Attention:
         return f"<Attention {len(self.target)} × {len(self.source)}: {self.description}>"
 
 
-def links_where(mask: "np.ndarray[Any, np.dtype[np.bool_]]") -> Alignment:
+def links_where(mask: "np.ndarray[Any, np.dtype[np.bool_]]") -> Links:
     """Return the links (source word, target word) where (T, S) is True."""
-    return Alignment(frozenset((int(column), int(row)) for row, column in np.argwhere(mask)))
+    return frozenset((int(column), int(row)) for row, column in np.argwhere(mask))
 
 
 def group_tokens(weights: Matrix, rows: Sequence[Label], columns: Sequence[Label]) -> Matrix:
