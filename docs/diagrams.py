@@ -14,6 +14,7 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
+from docs.dark import with_dark_colours
 from softgaze.explain.render.svg import FONT, element, escape_text
 
 ROOT = Path(__file__).parents[1]
@@ -263,7 +264,7 @@ def positional_encoding(positions: int = 40, width: int = 32) -> str:
         parts.append(element("rect", x=key, y=top + row * 26, width=16, height=16, fill=mixed((value + 1) / 2)))
         parts.append(label(key + 24, top + row * 26 + 13, f"{value:+d}" if value else "0", 13, "faint", "start"))
     about = "Waves over the position: short in the first dimensions, long in the last."
-    return drawing(key + 66, bottom + 54, "Sinusoidal positional encoding", about, *parts)
+    return with_dark_colours(drawing(key + 66, bottom + 54, "Sinusoidal positional encoding", about, *parts))
 
 
 def mixed(share: float) -> str:
@@ -322,7 +323,7 @@ def english_korean() -> str:
     outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
     drawn = ["".join(output.get("image/svg+xml", ())) for output in outputs]
     [svg] = [each for each in drawn if f"<title>Attention: {HEATMAP}" in each]
-    return re.sub(r"<text ([^>]*)>([^<]*)</text>", outlined, svg) + "\n"
+    return with_dark_colours(re.sub(r"<text ([^>]*)>([^<]*)</text>", outlined, svg)) + "\n"
 
 
 def outlined(match: re.Match[str]) -> str:
