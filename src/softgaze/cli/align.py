@@ -14,7 +14,7 @@ import typer
 
 from softgaze.cli import _options as opt
 from softgaze.cli._options import argument, choice, flag, option
-from softgaze.cli._output import json_line, open_output, progress, warn
+from softgaze.cli._output import interruption, json_line, open_output, progress, warn
 from softgaze.errors import UsageError
 
 if TYPE_CHECKING:
@@ -236,16 +236,6 @@ def train_neural(
                 raise typer.Exit(interrupted.exit_code) from None
         translator = load(out, device, engine="torch")
         return CombinedAligner(translator.aligner(), statistics, keeps_words=True)
-
-
-@contextmanager
-def interruption(consequence: str) -> Iterator[None]:
-    """Report the consequence of Ctrl-C on one line."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        warn(f"softgaze: stopped; {consequence}")
-        raise
 
 
 @contextmanager
