@@ -37,7 +37,7 @@ Object.assign(STRINGS.ko, {
   "explained-omitted": "빼면 번역의 확률이 뚜렷이 높아지는 원문 단어가 있어요. 번역에서 빠졌을 수 있어요.",
   "explained-unsupported": "원문의 어느 단어로도 설명되지 않는 번역 단어가 있어요. 환각일 수 있어요.",
   "explained-repetition": "바로 되풀이되거나 같은 원문 단어에 어텐션을 주는 번역 단어가 있어요.",
-  "explained-faithfulness": "어텐션과 occlusion의 순위 상관이 낮아요. 맵이 실제로 중요했던 단어를 잘 보여 주지 않아요.",
+  "explained-faithfulness": "어텐션과 가림(occlusion)의 순위 상관이 낮아요. 맵이 실제로 중요했던 단어를 잘 보여 주지 않아요.",
   "explained-reliability": "맞는 연결의 예상 비율이 낮아요. 모델이 학습한 텍스트와 다른 문장이에요.",
   "explained-aer": "원문과 참조 번역의 정렬 오류율이에요.", "explained-chrf": "참조 번역에 대한 chrF예요.",
 });
