@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
-from docs.dark import with_dark_colours
+from docs.diagrams import for_pages
 from softgaze.cli import app
 
 GUIDE = Path(__file__).parent / "guide"
@@ -117,7 +117,7 @@ def main() -> int:
                 differences += 1
                 print(f"{ran.chapter}:{ran.block.line + 1}: prints\n{ran.printed}expected\n{ran.block.output}")
         for figure in sorted(Path(directory, "figures").iterdir()):
-            drawn = with_dark_colours(figure.read_text(encoding="utf-8"))
+            drawn = for_pages(figure.read_text(encoding="utf-8"))
             (GUIDE / "figures" / figure.name).write_text(drawn, encoding="utf-8")
     return min(differences, 1)
 
