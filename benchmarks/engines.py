@@ -2,10 +2,11 @@
 
     python -m benchmarks.engines MODEL TEXT                  prints a table
     python -m benchmarks.engines MODEL TEXT --out FILE.md    also writes it
+    python -m benchmarks.engines MODEL TEXT --before DIR     the torch search compared with that of an earlier checkout
 
 Each start is a process of `softgaze translate MODEL SENTENCE`. Single sentences go through `Translator.translate` in
-two processes that take turns at each sentence. CPU time is reported as well as wall time, because other processes
-change the latter more.
+two processes that take turns at each sentence; `--before` gives them one thread each. CPU time is reported as well as
+wall time, because other processes change the latter more.
 """
 
 import argparse
@@ -57,12 +58,19 @@ def middle(timings: list[Timing]) -> Timing:
     return Timing(*(median(values) for values in zip(*timings, strict=True)))
 
 
-def one_at_a_time(model: Path, sentences: list[str], beam_size: int) -> tuple[dict[str, Timing], int]:
-    """Return the time of a sentence on each engine, and how many texts are equal."""
-    arguments = [[sys.executable, "-c", WORKER, str(model), engine, str(beam_size)] for engine in ENGINES]
+def take_turns(
+    model: Path, sentences: list[str], beam_size: int, sides: dict[str, tuple[str, dict[str, str]]]
+) -> tuple[dict[str, list[Timing]], int]:
+    """Return the times of each sentence on each side, an engine and its environment, and how many texts are equal."""
     workers = [
-        subprocess.Popen(each, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=os.environ)
-        for each in arguments
+        subprocess.Popen(
+            [sys.executable, "-c", WORKER, str(model), engine, str(beam_size)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            env=os.environ | environment,
+        )
+        for engine, environment in sides.values()
     ]
     timings: list[list[Timing]] = [[], []]
     same = 0
@@ -82,7 +90,31 @@ def one_at_a_time(model: Path, sentences: list[str], beam_size: int) -> tuple[di
         same += len(texts) == 1
     for worker in workers:
         worker.communicate()
-    return {engine: middle(own) for engine, own in zip(ENGINES, timings, strict=True)}, same
+    return dict(zip(sides, timings, strict=True)), same
+
+
+def compare_torch(model: Path, sentences: list[str], before: Path) -> str:
+    """Return a table of the torch search of the checkout `before` and of this one."""
+    packages = {"before": before / "src", "now": Path(__file__).parents[1] / "src"}
+    sides = {
+        name: ("torch", {"PYTHONPATH": str(package), "OMP_NUM_THREADS": "1"}) for name, package in packages.items()
+    }
+    lines = [
+        "| | before, CPU ms | now, CPU ms | median ratio of CPU time | of wall time | ratio of CPU totals | equal |",
+        "|---|--:|--:|--:|--:|--:|--:|",
+    ]
+    for beam_size in (1, 5):
+        found, same = take_turns(model, sentences, beam_size, sides)
+        pairs = list(zip(found["before"], found["now"], strict=True))
+        cells = [
+            *(f"{1000 * middle(found[name]).cpu:.1f}" for name in sides),
+            f"{median(one.cpu / other.cpu for one, other in pairs):.2f}",
+            f"{median(one.wall / other.wall for one, other in pairs):.2f}",
+            f"{sum(one.cpu for one, _ in pairs) / sum(other.cpu for _, other in pairs):.2f}",
+            f"{same} of {len(sentences)}",
+        ]
+        lines.append(f"| one sentence, beam {beam_size} | {' | '.join(cells)} |")
+    return "\n".join(lines)
 
 
 def row(label: str, found: dict[str, Timing], note: str) -> str:
@@ -100,9 +132,13 @@ def main() -> None:
     parser.add_argument("text", type=Path)
     parser.add_argument("--sentences", type=int, default=100)
     parser.add_argument("--starts", type=int, default=5)
+    parser.add_argument("--before", type=Path, metavar="DIR", help="checkout whose torch search is compared instead")
     parser.add_argument("--out", type=Path)
     given = parser.parse_args()
     sentences = given.text.read_text(encoding="utf-8").splitlines()[: given.sentences]
+    if given.before:
+        print(compare_torch(given.model, sentences, given.before), circumstances("engines"), sep="\n\n")
+        return
     cold_start(given.model, "auto", sentences[0])  # converts
     starts: dict[str, list[Timing]] = {engine: [] for engine in ENGINES}
     for _ in range(given.starts):
@@ -114,7 +150,8 @@ def main() -> None:
         row(f"whole process, {given.starts} starts", {name: middle(own) for name, own in starts.items()}, ""),
     ]
     for beam_size in (1, 5):
-        found, same = one_at_a_time(given.model, sentences, beam_size)
+        timings, same = take_turns(given.model, sentences, beam_size, {engine: (engine, {}) for engine in ENGINES})
+        found = {engine: middle(own) for engine, own in timings.items()}
         lines.append(row(f"one sentence, beam {beam_size}", found, f"{same} of {len(sentences)}"))
     page = "\n".join([*lines, "", f"Medians. {circumstances('engines')}"])
     print(page)

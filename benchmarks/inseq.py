@@ -2,15 +2,16 @@
 
     python -m benchmarks.marian_model new train.en.gz train.de.gz -o untrained
     softgaze import untrained -o start
-    softgaze train --init start --train train.en.gz train.de.gz --dev val.en.gz val.de.gz --steps 900 -o trained \\
-        --set training.learning_rate=3e-3 --set training.warmup=100 --set training.batch_tokens=1024
+    softgaze train --init start --train train.en.gz train.de.gz --dev val.en.gz val.de.gz --steps 2000 -o trained \\
+        --set training.learning_rate=2e-3 --set training.warmup=400 --set training.decay=0.3 \\
+        --set training.label_smoothing=0.1 --set training.batch_tokens=1024 --set validation.every=400
     python -m benchmarks.marian_model fill untrained trained -o marian
     softgaze import marian -o imported
     python -m benchmarks.inseq pairs imported test.en.gz test.de.gz -o pairs.json
     python -m benchmarks.inseq links train.en.gz train.de.gz test.en.gz test.de.gz -o links.txt
     pip install -c constraints.txt inseq==0.7.1 torch transformers sentencepiece      # in another environment
     python benchmarks/peers/attribute_inseq.py marian pairs.json -o maps.json --methods attention input_x_gradient
-    python benchmarks/peers/attribute_inseq.py marian pairs.json -o maps.json --methods integrated_gradients --every 2
+    python benchmarks/peers/attribute_inseq.py marian pairs.json -o maps.json --methods integrated_gradients --every 5
     python benchmarks/peers/attribute_inseq.py marian pairs.json -o maps.json --methods occlusion --every 5
     python -m benchmarks.inseq score imported pairs.json maps.json --links links.txt --dev val.en.gz val.de.gz
 
@@ -120,6 +121,7 @@ def own_maps(translator: Translator, translations: Sequence[Translation]) -> dic
         "attention, selected map": selected,
         "attention, mean of all": mean,
         "gradient × input": attributed("gradient"),
+        "norm of gradient × input": attributed("gradient-norm"),
         "L1 contribution": attributed("contribution"),
         "occlusion": attributed("occlusion"),
     }

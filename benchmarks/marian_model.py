@@ -2,7 +2,8 @@
 
     python -m benchmarks.marian_model new train.en.gz train.de.gz -o untrained
     softgaze import untrained -o start
-    softgaze train --init start --train train.en.gz train.de.gz --dev val.en.gz val.de.gz --steps 1000 -o run
+    softgaze train --init start --train train.en.gz train.de.gz --dev val.en.gz val.de.gz --steps 2000 -o run \\
+        --set training.learning_rate=2e-3 --set training.warmup=400    # the defaults are those of fine-tuning
     python -m benchmarks.marian_model fill untrained run -o marian
 
 Needs transformers. `softgaze import marian` compares the copy with transformers.

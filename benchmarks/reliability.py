@@ -19,15 +19,23 @@ from benchmarks.report import circumstances
 from docs.dark import with_dark_colours
 from softgaze.alignment import train_aligner
 from softgaze.data.corpus import read_lines, read_pairs
-from softgaze.evaluation.confidence_metrics import Reliability, ReliabilityBin, area_under_curve, reliability_chart
+from softgaze.evaluation.confidence_metrics import (
+    UNKNOWN,
+    Reliability,
+    ReliabilityBin,
+    area_under_curve,
+    reliability_chart,
+)
 from softgaze.evaluation.tables import Table
 from softgaze.explain.alignment import parse_lines
+from softgaze.explain.recording import Matrix
 from softgaze.explain.reliability import calibrate_reliability, label_links
 from softgaze.training.validation import ALIGNER_PAIRS
 from softgaze.translator import load
 
 ARGUMENTS = 10
 HEADER = ["", "sentences", "links", "right", "stated", "error", "correlation", "AUC of links", "fit"]
+DRAWS, MIN_SENTENCES = 2000, 2  # of the bootstrap; a bin with fewer sentences has no interval
 NOTE = (
     "Right: share of the links of the selected map that gold has. Stated: mean reliability. Error: expected "
     "calibration error over ten bins of sentences, weighted by links. Correlation: of the reliability and the share of "
@@ -35,12 +43,14 @@ NOTE = (
     "seconds, with the aligner."
 )
 
+BINS_NOTE = "Confidence interval of the share of right links: bootstrap over the sentences of the bin."
+
 
 @dataclass(frozen=True)
 class Measured:
     """The reliability of one model on one test set with gold alignments."""
 
-    bins: list[tuple[int, int, float, float]]  # sentences, links, stated, right
+    bins: list[tuple[int, int, float, float, float, float]]  # sentences, links, stated, right, its 95 % interval
     right: float
     stated: float
     correlation: float
@@ -49,7 +59,7 @@ class Measured:
 
     def reliability(self) -> Reliability:
         """Return it for the chart; the unit of a bin is a link."""
-        rows = tuple(ReliabilityBin(links, stated, right) for _, links, stated, right in self.bins)
+        rows = tuple(ReliabilityBin(*own[1:4], own[4:]) for own in self.bins)
         return Reliability(rows, self.auc, float("nan"), None)
 
 
@@ -75,10 +85,12 @@ def measure(model: Path, train: list[Path], dev: list[Path], test: list[Path], g
     links = np.array([len(own) for own in probs])
     bins = np.minimum((10 * stated).astype(int), 9)
     masks = [bins == index for index in range(10) if (bins == index).any()]
-    rows: list[tuple[int, int, float, float]] = []
+    rows: list[tuple[int, int, float, float, float, float]] = []
     for mask in masks:
-        mean_stated, mean_right = (float(np.average(v[mask], weights=links[mask])) for v in (stated, right))
-        rows.append((int(mask.sum()), int(links[mask].sum()), round(mean_stated, 4), round(mean_right, 4)))
+        means = [float(np.average(v[mask], weights=links[mask])) for v in (stated, right)]
+        bounds = bootstrap_interval(right[mask], links[mask])
+        mean_stated, mean_right, low, high = (round(value, 4) for value in (*means, *bounds))
+        rows.append((int(mask.sum()), int(links[mask].sum()), mean_stated, mean_right, low, high))
     auc = area_under_curve(np.concatenate(probs), np.concatenate([each.is_right for each in labelled]))
     return Measured(
         bins=rows,
@@ -88,6 +100,18 @@ def measure(model: Path, train: list[Path], dev: list[Path], test: list[Path], g
         auc=round(auc, 4),
         seconds=round(seconds, 1),
     )
+
+
+def bootstrap_interval(right: Matrix, links: Matrix) -> tuple[float, float]:
+    """Return the 95 % confidence interval of the share of right links; whole sentences are drawn with replacement.
+
+    The links of a sentence are right or wrong together, so intervals over links would be too narrow.
+    """
+    if len(right) < MIN_SENTENCES:
+        return UNKNOWN
+    drawn = np.random.default_rng(0).integers(len(right), size=(DRAWS, len(right)))
+    low, high = np.percentile((right * links)[drawn].sum(1) / links[drawn].sum(1), (2.5, 97.5))
+    return float(low), float(high)
 
 
 def main() -> None:
@@ -117,11 +141,13 @@ def main() -> None:
             f"{links:,}",
             f"{100 * stated:.1f} %",
             f"{100 * right:.1f} %",
+            "–" if count < MIN_SENTENCES else f"{100 * low:.1f}–{100 * high:.1f} %",
         ]
         for name, each in results.items()
-        for count, links, stated, right in each.bins
+        for count, links, stated, right, low, high in each.bins
     ]
-    tables = [Table("", HEADER, cells, NOTE), Table("", ["", "bin", "sentences", "links", "stated", "right"], bins)]
+    header = ["", "bin", "sentences", "links", "stated", "right", "95 % confidence interval"]
+    tables = [Table("", HEADER, cells, NOTE), Table("", header, bins, BINS_NOTE)]
     text = "\n\n".join(
         [f"# Reliability of attention maps\n\n{circumstances('reliability')}", *(t.markdown() for t in tables)]
     )

@@ -208,7 +208,12 @@ def planted() -> str:
     found = {row[""]: row for row in recorded_rows("benchmarks/planted.md")}
     corpora = ("Multi30k en–de", "Tatoeba en–fr")
     rows = []
-    for kind, title in (("insertions", "inserted output words"), ("omissions", "omitted source words")):
+    titles = {
+        "insertions": "inserted output words",
+        "omissions": "omitted source words",
+        "omissions, with a word aligner": "omitted source words, with a word aligner",
+    }
+    for kind, title in titles.items():
         cells = [" / ".join(found[f"{each}, {kind}"][key] for each in corpora) for key in ("precision", "recall")]
         rows.append((f"{title}, Multi30k / Tatoeba", *cells))
     return table(("", "flagged words that were planted", "planted words that were flagged"), rows)

@@ -50,7 +50,7 @@ def small(arch: str = "transformer", **sections: Any) -> Config:
     """Settings of a model that learns little, quickly."""
     plain = {
         "model": {"arch": arch, "options": SMALL[arch]},
-        "training": {"batch_tokens": 64, "average": 2, "warmup": 2},
+        "training": {"batch_tokens": 64, "average": 2, "warmup": 2, "guided": "none"},
         "validation": {"every": 4, "sentences": 4, "samples": 1},
         "budget": {"steps": 8},
     }

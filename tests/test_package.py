@@ -120,6 +120,7 @@ COMMANDS = {
     "explain": ("explain", "model", "the dog runs."),
     "explain, as JSON": ("explain", "model", "the dog runs.", "--json"),
     "explain, a given text": ("explain", "model", "the dog runs.", "--target", "a dog runs.", "--json"),
+    "explain, occlusion": ("explain", "model", "the dog runs.", "--measure", "occlusion"),
     "explain, a page": ("explain", "model", "the dog runs.", "-o", "map.html"),
     "explain, a picture": ("explain", "model", "the dog runs.", "-o", "map.svg"),
     "explain, a corpus": ("explain", "model", "--corpus", "test.en", "-o", "corpus.html"),
@@ -159,6 +160,14 @@ def test_an_exported_model_does_not_import_torch(model, command):
     )
     assert ran.returncode == 0, ran.stderr
     assert ran.stderr.splitlines()[-1] == "False"
+
+
+@pytest.mark.parametrize("measure", ["norms", "rollout", "gradient", "gradient-norm", "contribution"])
+def test_a_measure_that_an_export_lacks_is_one_line(model, measure):
+    ran = run_command(model.parent, "explain", "model", "the dog runs.", "--measure", measure)
+    assert (ran.returncode, ran.stdout) == (2, "")
+    [line] = ran.stderr.splitlines()
+    assert "--with-weights" in line
 
 
 def test_a_command_without_torch_reports_one_line(environment, model, tmp_path):

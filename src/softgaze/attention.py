@@ -289,9 +289,8 @@ def check_inputs(
             raise ValueError(f"query, keys and values must share batch and heads, got {shapes}") from None
     if mask is not None and mask.dtype != torch.bool:
         raise ValueError(f"a mask is boolean (True = may attend), got {mask.dtype}")
-    full = (*batch, query.shape[-2], keys.shape[-2])
     for name, part in (("mask", mask), ("prior", prior)):
-        if part is not None and not fits(part.shape, full):
+        if part is not None and not fits(part.shape, full := (*batch, query.shape[-2], keys.shape[-2])):
             raise ValueError(f"the {name} must broadcast to (…, queries, keys) = {full}, got {tuple(part.shape)}")
 
 

@@ -99,6 +99,11 @@ class TrainingSettings(Section):
     doubly_stochastic: float | None = Field(
         None, gt=0, description="Weight of the doubly stochastic attention loss (Xu 2015). Default: 0."
     )
+    guided: Literal["auto", "files", "none"] | None = Field(
+        None,
+        description="Alignments that supervise one attention head (--guided): auto learns them from the text. "
+        "Default: auto for Transformers on text.",
+    )
     guided_weight: float | None = Field(
         None, gt=0, description="With --guided: weight of the alignment loss. Default: 1."
     )
@@ -109,7 +114,7 @@ class TrainingSettings(Section):
     guided_rows: Literal["predicting", "reading"] | None = Field(
         None,
         description="With --guided: link a word in the step that predicts it, or in the step after reading it, which "
-        "aligns better. Default: predicting.",
+        "aligns better. Default: reading if a layer has several heads.",
     )
     mix_ratio: float | None = Field(
         None, gt=0, description="With --mix: general-domain pairs per pair of the training text. Default: 1."
@@ -209,6 +214,7 @@ DEFAULTS: dict[str, dict[str, Defaults]] = {
 
 OWN_ENCODERS = ("cnn", "patches", "frames")  # trained with the captioner; another encoder is a pretrained backbone
 WARM_START_ARCHS = ("transformer",)  # where the warm start was measured to help
+GUIDED_ARCHS = ("transformer",)  # whose attention learns alignments by default (benchmarks/guided.md)
 LONG_EPOCHS = 20  # after more epochs random weights are at least as good (docs/warm-start.md)
 PATIENCE, LABEL_SMOOTHING, AVERAGE = 10, 0.1, 5
 DECAY = 0.3  # of the budget: shorter ends noisier, longer lowers the mean learning rate (docs/warm-start.md)
@@ -232,12 +238,14 @@ def resolve(config: Config, *, trained: bool = False) -> Config:
     is_short = has_end and (config.budget.epochs or 0) <= LONG_EPOCHS
     is_warm = not trained and config.model.arch in WARM_START_ARCHS and is_short
     warm_start = training.warm_start or ("statistics" if is_warm else "none")
+    is_guided = not trained and config.model.arch in GUIDED_ARCHS and training.doubly_stochastic is None
     smoothing = LABEL_SMOOTHING if training.label_smoothing is None else training.label_smoothing
     ends_at_zero = has_end and (decay > 0 or schedule == "cosine")
     open_settings = {
         "schedule": schedule,
         "decay": decay,
         "warm_start": warm_start,
+        "guided": training.guided or ("auto" if is_guided else "none"),
         "label_smoothing": smoothing,
         "average": (0 if ends_at_zero else AVERAGE) if training.average is None else training.average,
     }

@@ -15,7 +15,8 @@ from softgaze.search import SearchOptions
 
 if TYPE_CHECKING:
     from softgaze.explain import Attention
-    from softgaze.explain.attribution import Attribution, Contrast
+    from softgaze.explain.attribution import Contrast
+    from softgaze.explain.attribution_map import Attribution
     from softgaze.explain.beam_tree import BeamTrace
     from softgaze.explain.confidence import Confidence, WordAlternative
     from softgaze.explain.explanation import Explanation
@@ -138,7 +139,7 @@ class Translation:
         return self.explanation.alternatives_at(word, count)
 
     def attribution(self, method: str = "gradient") -> "Attribution":
-        """Attribute each output word to source words: by gradient, contribution or occlusion; needs torch."""
+        """Attribute each output word to source words: by a method of `attribution_map.METHODS`."""
         return self.explanation.attribution(method)
 
     def why(self, word: str | int, instead_of: str) -> "Contrast":

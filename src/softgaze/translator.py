@@ -352,15 +352,19 @@ class Translator:
         """Whether `what_if` works: it needs torch and the torch weights."""
         return self.bundle.has_weights and has_torch()
 
-    @cached_property
-    def torch_engine(self) -> "TorchEngine":
-        """The torch engine; of an exported model, from the torch weights it includes."""
+    def need_weights(self) -> None:
+        """Raise without torch, or without torch weights."""
         if not self.bundle.has_weights:
             raise UsageError(
                 f"{self.bundle.path}: this model was exported to {self.engine.name} without its torch weights; "
                 "use the model it was made from, or export it again with --with-weights"
             )
         need_torch()
+
+    @cached_property
+    def torch_engine(self) -> "TorchEngine":
+        """The torch engine; of an exported model, from the torch weights it includes."""
+        self.need_weights()
         from softgaze.engines.torch_engine import TorchEngine
 
         if isinstance(self.engine, AutoEngine):

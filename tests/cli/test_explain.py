@@ -117,7 +117,7 @@ def test_another_map_can_be_chosen(directory, translation, options, changes):
     assert expected.description in " ".join(explain_ok(directory, TEXT, *options).split())
 
 
-@pytest.mark.parametrize("method", ["gradient", "contribution", "occlusion"])
+@pytest.mark.parametrize("method", ["gradient", "gradient-norm", "contribution", "occlusion"])
 def test_an_attribution_is_a_map(directory, translation, method):
     record = json.loads(explain_ok(directory, TEXT, "--measure", method, "--json"))
     expected = translation.attribution(method).map()
@@ -126,7 +126,7 @@ def test_an_attribution_is_a_map(directory, translation, method):
     assert len(record["support"]) == len(expected.target)
 
 
-@pytest.mark.parametrize("method", ["gradient", "occlusion"])
+@pytest.mark.parametrize("method", ["gradient", "gradient-norm", "occlusion"])
 def test_a_model_without_attention_has_attributions(directory, tmp_path, method):
     model, page = directory / "rnn", tmp_path / "page.html"
     record = json.loads(explain_ok(directory, TEXT, "--measure", method, "--json", "-o", page, model=model))

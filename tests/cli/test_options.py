@@ -19,7 +19,7 @@ from softgaze.engines.export import TARGETS
 from softgaze.errors import UsageError
 from softgaze.evaluation.complexity import study
 from softgaze.explain.alignment import METHODS
-from softgaze.explain.attribution import METHODS as ATTRIBUTIONS
+from softgaze.explain.attribution_map import METHODS as ATTRIBUTIONS
 from softgaze.explain.recording import KINDS, MEASURES, ROWS
 from softgaze.models import MODELS
 from softgaze.search.options import SearchOptions

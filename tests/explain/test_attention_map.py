@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from maps import SOURCE, TARGET, random_attention, random_recording
 from softgaze.explain import Alignment, Attention, Recording, SelectedMap, View
 from softgaze.explain.attention_map import row_column_normalize, sharpest_layer
-from softgaze.explain.recording import AttentionStack, PartAttention
+from softgaze.explain.recording import BY_GUIDING, AttentionStack, PartAttention
 from softgaze.explain.word_spans import BOS_MARK, EOS_MARK, TokenizedText
 
 views = st.builds(
@@ -231,6 +231,17 @@ def test_links_do_not_depend_on_words_or_subwords_being_shown(view):
 
 def test_a_row_of_zeros_has_no_link():
     assert Attention.of(["a"], ["x", "y"], [[0.0], [1.0]]).alignment() == Alignment(frozenset({(0, 1)}))
+
+
+def test_a_word_of_a_guided_map_that_attends_to_eos_most_has_no_link():
+    weights = [[0.6, 0.1, 0.3], [0.25, 0.35, 0.4], [0.0, 0.5, 0.5], [0.2, 0.2, 0.6]]
+    plain = Attention.of(["the", "dog", EOS_MARK], ["der", "also", "hund", EOS_MARK], weights)
+    guided = replace(plain, selected_map=SelectedMap(plain.view, 0.9, BY_GUIDING, 1))
+    assert plain.alignment().links == {(0, 0), (1, 1), (1, 2)}
+    assert guided.alignment().links == {(0, 0), (1, 2)}
+    assert guided.alignment(0.3).links == plain.alignment(0.3).links
+    other = replace(guided, selected_map=SelectedMap(replace(plain.view, layer=0), 0.9, BY_GUIDING, 1))
+    assert other.alignment() == plain.alignment()
 
 
 # --- over a picture ---------------------------------------------------------------------------------------------

@@ -15,6 +15,7 @@ from softgaze.explain import Attention
 from softgaze.explain.attribution import block_contributions, gradient_times_input
 from softgaze.explain.scoring import IdPair
 from softgaze.models.base import Advance, Memory, Seq2Seq, select_rows
+from softgaze.special_tokens import BOS
 from softgaze.translator import load
 
 BOTH = Tokenizers(tokenizer(), tokenizer())
@@ -77,6 +78,22 @@ def test_contributions_of_a_linear_model_are_exact_and_complete():
     assert found.prefix[:, 2] == pytest.approx(0)  # the last token is predicted, not read
 
 
+def test_the_norm_of_gradient_times_input_does_not_cancel_out():
+    torch.manual_seed(1)
+    linear, source, target = LinearModel(), [5, 6, 7], [8, 9]
+    found = gradient_times_input(linear, BOTH, [IdPair(source, target)], [[1]], takes_norm=True)
+    features = linear.source_embedding.weight[BOTH.source.add_eos(source),].sum(0) + linear.target_embedding.weight[
+        [BOS, 8]
+    ].sum(0)
+    probs = linear.output(features).softmax(-1)
+    gradient = linear.output.weight[9] - probs @ linear.output.weight
+    by_hand = (linear.source_embedding.weight[BOTH.source.add_eos(source),] * gradient).norm(dim=-1)
+    np.testing.assert_allclose(found.source[0], by_hand.detach(), atol=1e-5)
+    signed = gradient_times_input(linear, BOTH, [IdPair(source, target)], [[1]])
+    assert (found.source * 8**0.5 >= abs(signed.source) - 1e-6).all()  # 8 is the width
+    assert found.log_probs == pytest.approx(signed.log_probs)
+
+
 def test_contributions_are_derivatives(model):
     """Scaling all source embeddings by 1 + x changes the log-probability by x times the sum of the contributions."""
     pair = IdPair([5, 6, 7, 8], [9, 10, 11])
@@ -93,9 +110,11 @@ def test_contributions_are_derivatives(model):
         assert expected.sum() == pytest.approx((scored[0] - scored[1]) / (2 * step), rel=0.02, abs=5e-3)
 
 
-def test_words_are_attributed_to_source_and_earlier_words_only(model, tmp_path):
+@pytest.mark.parametrize("method", ["gradient", "gradient-norm"])
+def test_words_are_attributed_to_source_and_earlier_words_only(model, method, tmp_path):
     translation = model.score(SOURCE, TARGET)
-    found = translation.attribution("gradient")
+    found = translation.attribution(method)
+    assert found.method == method
     words = len(found.target_words)
     assert found.source.shape == (words, len(found.source_words))
     assert not np.triu(found.prefix, 1).any()  # the subwords of a word may contribute to each other

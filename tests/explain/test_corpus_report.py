@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from bundles import SMALL, make_bundle
 from maps import random_attention
 from softgaze.explain import Alignment, Attention, aer
 from softgaze.explain.corpus_report import (
@@ -20,10 +21,13 @@ from softgaze.explain.corpus_report import (
     ExpectedCoverage,
     SentenceReport,
     different_words,
+    omitted_words,
     repeated_words,
     report_corpus,
     report_sentence,
 )
+from softgaze.explain.explanation import linked_words
+from softgaze.translator import load
 
 WORDS = st.lists(st.sampled_from(["a", "b", "c", "d"]), max_size=9)
 
@@ -71,11 +75,16 @@ def test_a_subword_view_gives_the_same_report():
 
 
 def test_a_word_without_which_the_translation_is_more_likely_is_omitted():
-    report = make(needed=(0.2, -0.7, -0.4))
-    assert report.omitted == (1,)
-    assert report.misfit == 0.7
+    occlusion = np.array([[1.0, -0.4, -1.0], [0.0, -0.3, 0.7], [0.0, 0.0, 0.0]])
+    assert omitted_words(occlusion) == (1,)  # an output word depends on the third
+    assert omitted_words(occlusion, linked={1}) == (2,)
+    attention = diagonal(["a", "b", "c"], ["x", "y"])
+    report = report_sentence(1, attention, occlusion)
+    assert (report.omitted, report.misfit) == ((1,), 0.7)
     assert RANKINGS["omitted"].badness(report) == 0.7
-    assert RANKINGS["omitted"].badness(make(needed=(0.2, 0.0, -0.4))) is None
+    report = report_sentence(1, attention, occlusion, linked={1, 2})
+    assert (report.omitted, report.misfit) == ((), 0.0)
+    assert RANKINGS["omitted"].badness(report) is None
 
 
 def test_unknown_occlusion_counts_as_zero():
@@ -190,6 +199,7 @@ def many_reports(count=60):
             line,
             faithfulness=round(float(dice.uniform(-0.2, 0.9)), 3),
             needed=tuple(dice.uniform(-1, 3, 3)),
+            omitted=(0,) if line % 5 == 0 else (),
             repeated=(1,) if line % 7 == 0 else (),
             scores={"chrf": float(dice.uniform(0, 120)).__round__(2)},
         )
@@ -245,3 +255,22 @@ def test_every_number_is_in_a_histogram():
     counts = report_corpus([long]).summary()["histograms"]
     assert [histogram["counts"].index(1) for histogram in counts.values()] == [0, 0, 9]
     assert math.isclose(make(covered=(1, 1, 1)).coverage, 1)
+
+
+class FixedAligner:
+    """Links the first two words of each side in their order."""
+
+    def align(self, pairs):
+        return [Alignment.parse("0-0 1-1")] * len(pairs)
+
+
+def test_words_that_the_aligner_of_a_bundle_links_are_not_omitted(tmp_path, monkeypatch):
+    translator = load(make_bundle(tmp_path / "model", options=SMALL), "cpu", engine="torch")
+    translation = translator.score("the old dog sleeps.", "개가 자요.")
+    assert linked_words(translator, [translation], None) == [None]
+    assert linked_words(translator, [translation] * 2, FixedAligner()) == [frozenset({0, 1})] * 2
+    for linked, expected in ((None, (0, 1, 2, 3)), (FixedAligner(), (2, 3))):
+        explanation = translator.score("the old dog sleeps.", "개가 자요.").explanation
+        explanation.occlusion_with_eos = -np.ones((3, 4))
+        monkeypatch.setattr(type(translator), "statistical_aligner", linked)
+        assert explanation.omitted == expected

@@ -57,7 +57,7 @@ def test_a_source_of_one_word_is_left_out(model):
 def test_maps_are_compared_on_sentences_of_the_given_lengths(model):
     translations = [model.score("dog runs", "개 자요"), model.score("dog runs dog runs dog", "개 자요")]
     scores = compare_maps(model, translations, range(2, 4))
-    assert set(scores) == {"selected map", "random", "occlusion", "gradient", "contribution"}
+    assert set(scores) == {"selected map", "random", "occlusion", "gradient", "gradient-norm", "contribution"}
     assert {each.words for each in scores.values()} == {2}
     assert compare_maps(model, translations, range(50, 60)) == {}
 

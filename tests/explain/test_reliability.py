@@ -1,6 +1,7 @@
 """Reliability of a map on one sentence: its fit, where it is stated, and the warning."""
 
 from dataclasses import asdict, replace
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -16,7 +17,9 @@ from softgaze.explain.reliability import (
     calibrate_reliability,
     label_links,
     misspell,
+    substitute_words,
 )
+from softgaze.explain.serialization import from_record, to_record
 from softgaze.search.options import Hypothesis, SearchOptions
 from softgaze.serve.explain_jobs import attention_json
 from softgaze.translator import load
@@ -43,8 +46,12 @@ class RandomAligner:
     def align(self, pairs):
         found = self.translator.aligner().align(pairs)
         return [
-            Alignment(frozenset((s if self.random.random() < self.share else s + 1, t) for s, t in own.links))
-            for own in found
+            Alignment(
+                frozenset(
+                    (s if self.random.random() < self.share else (s + 1) % len(source.split()), t) for s, t in own.links
+                )
+            )
+            for (source, _), own in zip(pairs, found, strict=True)
         ]
 
 
@@ -65,20 +72,34 @@ def test_every_output_states_the_reliability_of_this_sentence(tmp_path, share, i
 
 
 @pytest.mark.parametrize(("share", "is_low"), [(0.9, False), (0.3, True)])
-@pytest.mark.parametrize("method", ["gradient", "contribution", "occlusion"])
+@pytest.mark.parametrize("method", ["gradient", "gradient-norm", "contribution", "occlusion"])
 def test_an_attribution_states_the_reliability_of_the_attention_map(tmp_path, method, share, is_low):
     """Attributions may be shown instead of attention, so they warn of unfamiliar sentences, too."""
     shown = model_with(tmp_path / "model", share).translate("the old dog sees a tree.").attribution(method).map()
     for text in (shown.description, str(shown), shown.plot().svg):
-        assert f"about {share:.0%} of the links of the attention map" in " ".join(text.split())
+        assert f"about {share:.0%} of the links of the selected attention map" in " ".join(text.split())
         assert ("do not rely on maps of this sentence" in " ".join(text.split())) == is_low
     shown.to_json(tmp_path / "map.json")
     assert Attention.load(tmp_path / "map.json").description == shown.description
 
 
-def test_no_other_map_has_the_reliability_of_the_selected_one(tmp_path):
+@pytest.mark.parametrize("share", [0.9, 0.3])
+def test_another_map_states_the_reliability_of_the_selected_one(tmp_path, share):
+    attention = model_with(tmp_path / "model", share).translate("the old dog sees a tree.").attention
+    for other in (attention.norms(), attention.decoder(), attention.subwords().norms()):
+        assert f"about {share:.0%} of the links of the selected attention map" in other.description
+        assert other.description.startswith("do not rely on maps of this sentence") == (share < 0.6)
+
+
+def test_a_low_reliability_is_a_line_of_its_own_in_a_figure(tmp_path):
+    attention = model_with(tmp_path / "model", 0.3).translate("the old dog sees a tree.").attention
+    lines = ElementTree.fromstring(attention.plot().svg).iter("{http://www.w3.org/2000/svg}text")
+    [warning] = [line for line in lines if (line.text or "").startswith("do not rely on this map")]
+    assert warning.get("font-weight") == "600"
+
+
+def test_without_a_fit_or_after_a_change_the_reliability_is_not_measured(tmp_path):
     translation = model_with(tmp_path / "model", 0.9).translate("the old dog sees a tree.")
-    assert "90%" not in translation.attention.norms().description
     assert translation.what_if(mask="dog").attention.reliability is None
     calibration = ReliabilityCalibration(replace(VIEW, measure="norms"), Calibration((0.0,) * (FEATURES + 1), 1, 1))
     add_facts(tmp_path / "model", calibration.to_facts())
@@ -88,6 +109,18 @@ def test_no_other_map_has_the_reliability_of_the_selected_one(tmp_path):
 
 
 @pytest.mark.filterwarnings("error")
+def test_a_word_without_a_link_does_not_count(tmp_path, monkeypatch):
+    translator = model_with(tmp_path / "model", 0.9)
+    sentence = "the old dog sees a tree."
+    every = translator.translate(sentence).attention.alignment().links
+    monkeypatch.setattr(Attention, "alignment", lambda self: Alignment(frozenset({min(every)})))
+    attention = translator.translate(sentence).attention
+    assert len(attention.reliability.links) > 1
+    assert [value is not None for value in attention.reliability.links].count(True) == 1
+    assert attention.reliability.value == pytest.approx(0.9, abs=1e-3)
+    assert from_record(to_record(attention)).reliability == attention.reliability
+
+
 def test_an_empty_output_has_no_reliability(tmp_path):
     translator, options = model_with(tmp_path / "model", 0.3), SearchOptions(beam_size=1)
     [[source]] = translator.encode(["the dog sees."], options)
@@ -99,8 +132,8 @@ def test_an_empty_output_has_no_reliability(tmp_path):
 
 @pytest.mark.parametrize("share", [0.8, 0.4])
 def test_a_fit_states_the_share_of_links_that_the_aligner_confirms(tmp_path, share, monkeypatch):
-    for name in ("CONCATENATED", "MISSPELLED"):  # an untrained model has other links in longer texts
-        monkeypatch.setattr(f"softgaze.explain.reliability.{name}", ())
+    for name, none in (("CONCATENATED", ()), ("MISSPELLED", ()), ("SUBSTITUTED", 0.0)):  # other links in other texts
+        monkeypatch.setattr(f"softgaze.explain.reliability.{name}", none)
     translator = model_with(tmp_path / "model", 0.5)
     pairs = [*zip(lines("en", 160), lines("ko", 160), strict=True)]
     fitted = calibrate_reliability(translator, RandomAligner(translator, share), pairs)
@@ -128,3 +161,15 @@ def test_misspelled_words_keep_their_letters():
     assert changed != text
     assert [sorted(word) for word in changed.split()] == [sorted(word) for word in text.split()]
     assert misspell(text, 0.0, np.random.default_rng(1)) == text
+
+
+def test_substituted_words_are_linked_pairs_and_other_words_stay():
+    pairs = [("a b c", "x y z"), ("d e f", "u v"), ("", "")]
+    links = [frozenset({(0, 0), (1, 1), (1, 2)}), frozenset({(0, 0), (2, 1)}), frozenset()]
+    known = {("a", "x"), ("d", "u"), ("f", "v")}
+    changed = substitute_words(pairs, links)
+    (source, target), (other_source, other_target), empty = [[side.split() for side in pair] for pair in changed]
+    assert (source[1:], target[1:], other_source[1], empty) == (["b", "c"], ["y", "z"], "e", [[], []])
+    assert {(source[0], target[0]), (other_source[0], other_target[0]), (other_source[2], other_target[1])} <= known
+    assert changed == substitute_words(pairs, links)
+    assert substitute_words(pairs, [frozenset()] * 3) == pairs

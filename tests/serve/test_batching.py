@@ -49,7 +49,7 @@ def submit(batcher, job, items, timeout=30.0):
 
 
 def block(batcher):
-    """Keep the only thread of a batcher busy until the returned gate is opened."""
+    """Keep an idle thread of a batcher busy until the returned gate is opened."""
     job = EchoJob("block")
     [future] = submit(batcher, job, ["first"])
     while not future.running():
@@ -75,6 +75,16 @@ def test_batches_hold_the_oldest_item_and_its_nearest_in_length(make_batcher):
     assert [future.result(10) for future in futures] == ["a:1", "a:22", "b:3", "a:444444", "a:5"]
     assert a.batches == [["1", "5", "22"], ["444444"]]
     assert b.batches == [["3"]]
+
+
+def test_a_batch_leaves_the_other_threads_their_share(make_batcher):
+    batcher, a = make_batcher(threads=2), open_job()
+    gates = [block(batcher), block(batcher)]
+    futures = submit(batcher, a, range(8))
+    for gate in gates:
+        gate.set()
+    assert [future.result(10) for future in futures] == [f"a:{item}" for item in range(8)]
+    assert max(map(len, a.batches)) == 4
 
 
 def test_items_within_the_window_share_a_batch(make_batcher):

@@ -8,7 +8,7 @@ import yaml
 
 from checks import SMALL as CASES
 from corpora import corpus, small, write_links
-from softgaze.alignment import StatisticalAligner, train_aligner
+from softgaze.alignment import StatisticalAligner, statistical, train_aligner
 from softgaze.bundle import ALIGNER, Bundle
 from softgaze.config import TrainingSettings, resolve
 from softgaze.data.batching import Batch
@@ -20,7 +20,7 @@ from softgaze.models import build_model
 from softgaze.models.base import AttentionSite, SingleSiteHook, Source
 from softgaze.special_tokens import EOS, PAD
 from softgaze.training import callbacks
-from softgaze.training.alignment_data import AUTO, AlignmentFiles, LearnedAlignments, token_links
+from softgaze.training.alignment_data import AlignmentFiles, LearnedAlignments, token_links
 from softgaze.training.attention_losses import (
     DEFAULT_WEIGHT,
     MIN_PROBABILITY,
@@ -34,7 +34,8 @@ from softgaze.training.dry_run import estimate
 from softgaze.training.gradients import GradientAccumulator, TokenCounts, thread_pool
 from softgaze.training.loss import summed_loss
 from softgaze.training.preprocess import preprocess
-from softgaze.training.train import alignment_files, train
+from softgaze.training.run_directory import RunDirectory
+from softgaze.training.train import alignment_files, complete_settings, train
 
 SMALLER = {"transformer": {"width": 32, "heads": 2, "decoder_layers": 2}, "rnn-luong": {"width": 32}}
 CPU = torch.device("cpu")
@@ -177,7 +178,7 @@ def test_the_guided_head_and_no_other_learns_the_alignment(tmp_path, arch):
     rows = []
     for source, target, _ in random_pairs():
         links = frozenset((0, position) for position in range(len(target)))
-        rows.append((source, target, token_links(links, range(99), range(99))))
+        rows.append((source, target, token_links(links, range(len(source)), range(len(target)))))
     write_shards(tmp_path / "new", rows, VOCABULARY, 99)
     batch = collate(Shards(tmp_path / "new"), first_rows(11), CPU)
     model = make_model(arch, **SMALLER[arch])
@@ -256,21 +257,21 @@ def test_coverage_is_that_of_the_first_pass_of_r_drop():
 @pytest.mark.parametrize(
     ("arch", "settings", "expected"),
     [
-        ("transformer", {}, (2, 0, DEFAULT_WEIGHT, "predicting")),
-        ("transformer", {"guided_layer": 3, "guided_head": 1, "guided_weight": 2}, (3, 1, 2.0, "predicting")),
-        ("transformer", {"guided_layer": 0, "guided_rows": "reading"}, (0, 0, DEFAULT_WEIGHT, "reading")),
+        ("transformer", {}, (2, 0, DEFAULT_WEIGHT, "reading")),
+        ("transformer", {"guided_layer": 3, "guided_head": 1, "guided_weight": 2}, (3, 1, 2.0, "reading")),
+        ("transformer", {"guided_layer": 0, "guided_rows": "predicting"}, (0, 0, DEFAULT_WEIGHT, "predicting")),
         ("conv", {}, (2, 0, DEFAULT_WEIGHT, "predicting")),
         ("rnn-luong", {}, (0, 0, DEFAULT_WEIGHT, "predicting")),
         ("rnn-bahdanau", {}, (0, 0, DEFAULT_WEIGHT, "predicting")),
     ],
 )
-def test_the_penultimate_layer_is_the_default(arch, settings, expected):
+def test_the_penultimate_layer_is_the_default_and_a_lone_head_predicts(arch, settings, expected):
     assert GuidedHead.choose(TrainingSettings(**settings), build_model(arch, source_vocabulary=9)) == expected
 
 
 def test_a_model_of_one_layer_guides_that_layer():
     model = build_model("transformer", source_vocabulary=9, decoder_layers=1)
-    assert GuidedHead.choose(TrainingSettings(), model) == (0, 0, DEFAULT_WEIGHT, "predicting")
+    assert GuidedHead.choose(TrainingSettings(), model) == (0, 0, DEFAULT_WEIGHT, "reading")
 
 
 @pytest.fixture
@@ -281,6 +282,11 @@ def text(tmp_path):
 @pytest.fixture
 def links(text):
     return write_links(text.paths[0])
+
+
+def complete_and_align(config, text, guided):
+    run = RunDirectory(text.paths[0].parent / "new")
+    return alignment_files(complete_settings(config, text, run, CPU, guided=guided)[0], text, guided)
 
 
 def rnn(**sections):
@@ -301,7 +307,7 @@ def rnn(**sections):
 )
 def test_impossible_settings_are_errors_before_the_text_is_read(text, links, config, guided, message):
     with pytest.raises(UsageError, match=message) as caught:
-        alignment_files(resolve(config), text, [links] if guided else [])
+        complete_and_align(config, text, [links] if guided else [])
     assert "\n" not in str(caught.value)
 
 
@@ -365,8 +371,9 @@ def test_a_run_does_not_resume_with_other_links(tmp_path, text, links, change):
     train(small(budget={"steps": 1}), text, None, tmp_path / "run", guided=[links])
     if change == "other links":
         links.write_text(links.read_text().replace("1-1", "1-0"))
-    with pytest.raises(DataError, match="--guided files"):
-        train(small(), text, None, tmp_path / "run", guided=[links] if change == "other links" else [])
+    error, message = (DataError, "--guided files") if change == "other links" else (UsageError, "--guided LINKS")
+    with pytest.raises(error, match=message):
+        train(small(training={"guided": None}), text, None, tmp_path / "run", guided=[links] * (error is DataError))
 
 
 def test_metrics_facts_and_estimate_report_guided_runs_only(tmp_path, text, links, monkeypatch):
@@ -403,16 +410,37 @@ def test_learned_links_are_those_of_a_file_with_the_same_links(tmp_path, text):
 
 
 def test_a_run_that_learns_its_links_keeps_the_aligner_and_shows_the_guided_head(tmp_path, text):
-    config = small(training={"guided_head": 1}, budget={"steps": 4})
-    train(config, text, None, tmp_path / "run", guided=[AUTO])
+    config = small(training={"guided": "auto", "guided_head": 1}, budget={"steps": 4})
+    train(config, text, None, tmp_path / "run")
     bundle = Bundle.open(tmp_path / "run")
     assert StatisticalAligner.load(bundle.path / ALIGNER).align(list(text)) == train_aligner(text).align(list(text))
     selected = bundle.facts["attention"]
     assert (selected["layer"], selected["head"], selected["by"]) == (0, 1, BY_GUIDING)
     longer = config.model_copy(update={"budget": config.budget.model_copy(update={"steps": 6})})
-    assert train(longer, text, None, tmp_path / "run", guided=[AUTO])["step"] == 6
+    open_settings = longer.model_copy(update={"training": longer.training.model_copy(update={"guided": None})})
+    assert train(open_settings, text, None, tmp_path / "run")["step"] == 6  # a resumed run keeps its choice
 
 
-def test_learned_links_do_not_mix_with_files(text, links):
-    with pytest.raises(UsageError, match="--guided auto"):
-        alignment_files(resolve(small()), text, [AUTO, links])
+@pytest.mark.parametrize(
+    ("config", "expected"),
+    [
+        (small(training={"guided": None}), "auto"),
+        (small(training={"guided": None, "doubly_stochastic": 1.0}), "none"),
+        (small("rnn-luong", training={"guided": None}), "none"),
+        (small("rnn-luong", training={"guided": "auto"}), "auto"),
+    ],
+)
+def test_transformers_learn_alignments_by_default(config, expected):
+    assert resolve(config).training.guided == expected
+    assert resolve(config, trained=True).training.guided == (config.training.guided or "none")
+
+
+def test_a_text_without_links_trains_without_a_guided_head(tmp_path, text, monkeypatch):
+    monkeypatch.setattr(statistical, "MAX_PARTS", 0)  # of a sentence that is aligned
+    train(small(training={"guided": "auto"}, budget={"steps": 1}), text, None, tmp_path / "run")
+    assert "guided" not in Bundle.open(tmp_path / "run").facts
+
+
+def test_a_setting_that_needs_files_asks_for_them(tmp_path, text):
+    with pytest.raises(UsageError, match="--guided LINKS"):
+        train(small(training={"guided": "files"}), text, None, tmp_path / "run")

@@ -384,7 +384,7 @@ def test_a_finished_run_has_a_selected_map(tmp_path):
     complete(trainer(tmp_path / "run"))
     selected = SelectedMap.from_dict(Bundle.open(tmp_path / "run").facts[ATTENTION])
     measured = Bundle.open(tmp_path / "run").facts[FAITHFULNESS]
-    assert {"selected map", "random", "occlusion", "gradient", "contribution"} == set(measured)
+    assert {"selected map", "random", "occlusion", "gradient", "gradient-norm", "contribution"} == set(measured)
     assert measured["occlusion"]["words"] > 0
     assert selected.by == BY_OCCLUSION
     assert 0 <= selected.score <= 1

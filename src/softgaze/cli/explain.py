@@ -33,8 +33,8 @@ if TYPE_CHECKING:
 
 MAP, CORPUS = "Attention map", "Corpus report"  # panels of the help
 LABEL_WIDTH = 13
-ATTRIBUTIONS = ("gradient", "contribution", "occlusion")  # measures that are not attention
-WITHOUT_ATTENTION = ("gradient", "occlusion")  # measures of any model
+ATTRIBUTIONS = ("gradient", "gradient-norm", "contribution", "occlusion")  # measures that are not attention
+WITHOUT_ATTENTION = ("gradient", "gradient-norm", "occlusion")  # measures of any model
 CORPUS_SUFFIXES = (".html", ".json")
 BLOCK_SENTENCES = 128  # sentences whose maps are in memory at once
 SELECTION_SENTENCES = 128  # sentences an attention map is selected on if the model comes without one
@@ -199,7 +199,13 @@ def requested_map(translation: "Translation", request: Request) -> "Attention":
     is_page = request.output is not None and request.output.suffix.lower() == ".html"  # has a switch instead
     if not view and not is_page and (measure := translation.explanation.most_faithful_measure):
         view = {"measure": measure}
-    is_attribution, attention = view.get("measure") in ATTRIBUTIONS, translation.attention
+    measure, scorer = view.get("measure"), translation.explanation.translator.scorer
+    if measure in ("norms", "rollout") and not scorer.records_all_maps:
+        raise UsageError(
+            f"{scorer.name} records the weights of one map, so it has no {measure}; use the model it was made from, or "
+            "export it again with --with-weights"
+        )
+    is_attribution, attention = measure in ATTRIBUTIONS, translation.attention
     if is_attribution and translation.text:
         attention = translation.attribution(view["measure"]).map()
     if attention is None or not translation.text:
@@ -283,13 +289,14 @@ def metric_texts(translation: "Translation", attention: "Attention", gold: "Alig
         need, words = source_needs(occlusion), attention.recording.source.words
         if omitted := translation.explanation.omitted:
             names = list_words([words[position] for position in omitted])
-            texts["omitted"] = f"{names} (without, the translation is {-min(need):.1f} nats likelier)"
+            likelier = -min(need[position] for position in omitted)
+            texts["omitted"] = f"{names} (without, the translation is {likelier:.1f} nats likelier)"
         output = attention.recording.target.words
         if unsupported := translation.explanation.unsupported:
             texts["unsupported"] = list_words([output[position] for position in unsupported])
         if (share := translation.explanation.source_share) is not None:
             texts["from source"] = describe_source_share(share.tolist(), output)
-    if attention.has_reliability:
+    if attention.reliability is not None:
         texts["reliability"] = attention.reliability_text
     texts["entropy"] = describe_entropy(attention)
     texts["coverage"] = describe_coverage(attention)
@@ -318,9 +325,7 @@ def explanation_json(translation: "Translation", attention: "Attention", request
             "given": request.target is not None,
             "shows": attention.description,
             "plain": summarize(attention),
-            "reliability": attention.reliability.to_dict()
-            if attention.reliability and attention.has_reliability
-            else None,
+            "reliability": attention.reliability and attention.reliability.to_dict(),
             "faithfulness": None if math.isnan(agreement) else round(agreement, 4),
             "omitted": [words[position] for position in explanation.omitted],
             "support": explanation.support.round(4).tolist(),
@@ -419,12 +424,14 @@ def analyze_block(
     """Yield the numbers of each line; None for a line without attention."""
     from softgaze.explain.confidence import word_features
     from softgaze.explain.corpus_report import report_sentence
+    from softgaze.explain.explanation import linked_words
     from softgaze.metrics import sentence_scores
 
     language = translator.bundle.description.target_language
     translations = translator.translate([line.source for line in block], search)
     maps, occlusions = translator.attentions(translations), translator.occlusions(translations)
     log_probs = [features[:, 0] for _, features in word_features(translator, translations)]
+    linked = linked_words(translator, translations, translator.statistical_aligner)
     alignments: list[Alignment] = []
     if block[0].gold is not None:
         alignments = translator.aligner().align([(line.source, line.reference or "") for line in block])
@@ -441,6 +448,7 @@ def analyze_block(
             log_probs=log_probs[index],
             scores=sentence_scores(translation.text, line.reference, language=language) if line.reference else None,
             links=(alignments[index], line.gold) if line.gold is not None else None,
+            linked=linked[index],
         )
 
 

@@ -31,9 +31,10 @@ def train(
     guided: Annotated[
         list[Path] | None,
         option(
-            "Supervise one attention head: auto learns alignments from the text; or an alignment file (Pharaoh) per "
-            "--train, then per --pairs.",
-            metavar="auto|LINKS",
+            "Supervise one attention head: auto learns alignments from the text; none; or an alignment file (Pharaoh) "
+            "per --train, then per --pairs.",
+            metavar="auto|none|LINKS",
+            default="auto for transformer",
             panel=opt.DATA,
         ),
     ] = None,
@@ -97,13 +98,14 @@ def train(
     from softgaze.training.train import train as run_training
 
     files = opt.CaptionFiles(images, features, captions)
+    links, alignments = split_guided(guided or [])
     given = opt.read_settings(
         config,
         assignments,
         files.settings(),
         model={"arch": arch, "size": size},
         data={"source_language": source_lang, "target_language": target_lang, "vocabulary": vocabulary},
-        training={"seed": seed, "warm_start": warm_start, "mix_ratio": mix_ratio},
+        training={"seed": seed, "warm_start": warm_start, "guided": alignments, "mix_ratio": mix_ratio},
         budget={"minutes": minutes, "steps": steps, "epochs": epochs},
         validation={"attention_history": attention_history},
     )
@@ -120,7 +122,7 @@ def train(
     general = Corpus.of(opt.file_pairs("--mix", mix)) if mix else None
     pairs_to_test = read_test_set(test, init) if test else None
     if dry_run:
-        typer.echo(estimate(settings, corpus, held_out, device, guided or (), init, general))
+        typer.echo(estimate(settings, corpus, held_out, device, links, init, general))
         return
     if files.is_given and (fresh or not (out / "encoded").exists()) and rank_info(os.environ).rank == 0:
         store_features([each for each in (corpus, held_out) if each is not None])
@@ -134,11 +136,19 @@ def train(
             init=init,
             mix=general,
             fresh=fresh,
-            guided=guided or (),
+            guided=links,
             callback=callbacks,
         )
     if test and init and pairs_to_test and rank_info(os.environ).rank == 0:
         report_before_after(init, out, test, pairs_to_test, device)
+
+
+def split_guided(values: list[Path]) -> tuple[list[Path], str | None]:
+    """Return the alignment files of `--guided`, or the word that stands instead of files."""
+    words = [str(value) for value in values if str(value) in ("auto", "none")]
+    if words and len(values) > 1:
+        raise UsageError(f"--guided {words[0]} stands alone; give no files with it")
+    return ([], words[0]) if words else (values, None)
 
 
 def store_features(corpora: "Sequence[Corpus | CaptionCorpus]") -> None:

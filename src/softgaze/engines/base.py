@@ -56,6 +56,7 @@ class Engine(ABC):
     device: str
     facts: Mapping[str, Any] = {}  # recorded by the export
     decode_exactly: DecodeBatch | None = None  # of torch, for sources whose search this engine cannot finish as torch
+    records_all_maps: ClassVar = True  # every layer and head of the cross-attention, with the norms of the values
     batch_tokens: ClassVar = 4096  # padded source tokens × hypotheses in one batch
     num_positions: int | None  # rows of the model's position table; None: unlimited
     tokenizers: Tokenizers

@@ -50,6 +50,7 @@ class CTranslate2Engine(Engine):
     """An exported Transformer."""
 
     name = NAME
+    records_all_maps = False
 
     def __init__(self, translator: Any, tokenizers: Tokenizers, facts: dict[str, Any], device: str) -> None:
         self.translator, self.tokenizers, self.facts, self.device = translator, tokenizers, facts, device

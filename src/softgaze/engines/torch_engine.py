@@ -140,8 +140,7 @@ class TorchDecoder:
     @torch.inference_mode()
     def step(self, rows: Array, tokens: Array) -> "TensorLogProbs":
         """Continue `rows` (N, W) of the step before with one more token each."""
-        unchanged = rows.size == self.rows and bool((rows.ravel() == range(self.rows)).all())
-        if not unchanged:
+        if rows.ravel().tolist() != [*range(self.rows)]:
             self.state = self.state.reorder(torch.from_numpy(rows).to(self.device))
             self.rows = rows.size
         token = torch.from_numpy(tokens.ravel()).to(self.device)

@@ -15,6 +15,7 @@ from softgaze.translator import Translator
 BINS = 10
 MIN_DRAWN = 20  # words in a bin of the chart
 Z_95 = 1.96
+UNKNOWN = (0.0, 1.0)  # the interval of a bin that is too small for one
 
 
 class ReliabilityBin(NamedTuple):
@@ -23,10 +24,13 @@ class ReliabilityBin(NamedTuple):
     words: int
     confidence: float  # mean
     right: float  # share of right words
+    bootstrapped: Sequence[float] = ()  # the 95 % confidence interval of the share, if it is not Wilson's
 
     @property
     def interval(self) -> tuple[float, float]:
-        """The 95 % confidence interval of the share (Wilson)."""
+        """The 95 % confidence interval of the share."""
+        if self.bootstrapped:
+            return self.bootstrapped[0], self.bootstrapped[1]
         n, z = self.words, Z_95
         centre = (self.right + z * z / (2 * n)) / (1 + z * z / n)
         half = z / (1 + z * z / n) * np.sqrt(self.right * (1 - self.right) / n + z * z / (4 * n * n))
@@ -109,7 +113,7 @@ def reliability_chart(
             [
                 ChartPoint(row.confidence, row.right, *row.interval, f"{row.words:,} {noun}, {row.right:.0%} right")
                 for row in reliability.bins
-                if row.words >= min(MIN_DRAWN, reliability.words // BINS)
+                if row.words >= min(MIN_DRAWN, reliability.words // BINS) and row.interval != UNKNOWN
             ],
             style,
             guide=[(0.0, 0.0), (1.0, 1.0)],
@@ -121,7 +125,8 @@ def reliability_chart(
         f"right{'' if each.calibration or not is_words else ', not calibrated'}"
         for name, each in systems.items()
     ]
-    notes.append("Dashed: perfect calibration. Areas: 95 % confidence intervals (Wilson).")
+    method = "Wilson" if is_words else "bootstrap over sentences"
+    notes.append(f"Dashed: perfect calibration. Areas: 95 % confidence intervals ({method}).")
     titles = (
         ("share of words that the reference has too", "confidence") if is_words else ("share of right links", "stated")
     )

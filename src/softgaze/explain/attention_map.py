@@ -16,6 +16,8 @@ from softgaze.data.images import Photo
 from softgaze.errors import did_you_mean
 from softgaze.explain.alignment import Alignment
 from softgaze.explain.recording import (
+    BY_ENTROPY,
+    BY_GUIDING,
     BY_TOOLKIT,
     KINDS,
     UNITS,
@@ -47,14 +49,15 @@ class MapComparison(NamedTuple):
 
 @dataclass(frozen=True)
 class LinkReliability:
-    """The probability that the link of each output word to its largest weight is right; see `reliability`."""
+    """The probability that the link of each output word is right, None for a word without a link; see `reliability`."""
 
-    links: tuple[float, ...]
+    links: tuple[float | None, ...]
 
     @property
     def value(self) -> float:
         """The share of the links that can be expected to be right."""
-        return float(np.mean(self.links)) if self.links else 0.0
+        links = [link for link in self.links if link is not None]
+        return float(np.mean(links)) if links else 0.0
 
     @property
     def is_low(self) -> bool:
@@ -67,8 +70,8 @@ class LinkReliability:
         return f"do not rely on this map: {share}" if self.is_low else share
 
     def describe_sentence(self) -> str:
-        """Describe the reliability for the caption of an attribution, which has no links of its own."""
-        share = f"about {self.value:.0%} of the links of the attention map are right"
+        """Describe the reliability for the caption of an attribution or of another map than the selected one."""
+        share = f"about {self.value:.0%} of the links of the selected attention map are right"
         return f"do not rely on maps of this sentence: {share}" if self.is_low else share
 
     def to_dict(self) -> dict[str, Any]:
@@ -221,11 +224,21 @@ class Attention:
 
     @property
     def description(self) -> str:
-        """A description of this map for captions."""
+        """A description of this map for captions; it begins with the warning, if there is one."""
+        return "; ".join(filter(None, [self.warning, self.details]))
+
+    @property
+    def warning(self) -> str:
+        """The reliability of this sentence if it is too low to rely on the map."""
+        return self.reliability_text if self.reliability is not None and self.reliability.is_low else ""
+
+    @property
+    def details(self) -> str:
+        """The description without the warning."""
+        about = self.map_description
         if self.recording.attribution:
             about = f"{self.recording.attribution}, {UNITS[self.view.unit]}; each row is the attribution of its word"
-            return f"{about}; {self.reliability_text}"
-        return "; ".join(filter(None, [self.map_description, self.reliability_text if self.is_selected else ""]))
+        return "; ".join(filter(None, [about, "" if self.warning else self.reliability_text]))
 
     @property
     def map_description(self) -> str:
@@ -241,23 +254,12 @@ class Attention:
         return self.selected_map is not None and replace(self.selected_map.view, unit=self.view.unit) == self.view
 
     @property
-    def selection_text(self) -> str:
-        """How the selected map was selected, and how far it can be relied on in this sentence."""
-        if self.selected_map is None:
-            return ""
-        return "; ".join(filter(None, [self.selected_map.describe(), self.reliability_text]))
-
-    @property
-    def has_reliability(self) -> bool:
-        """Whether the reliability holds for what is shown: the selected map, or an attribution of the sentence."""
-        return self.reliability is not None and (self.is_selected or bool(self.recording.attribution))
-
-    @property
     def reliability_text(self) -> str:
+        """How far maps of this sentence can be relied on; empty for weights that come from no model."""
         if self.reliability is not None:
-            is_attribution = bool(self.recording.attribution)
-            return self.reliability.describe_sentence() if is_attribution else self.reliability.describe()
-        return "reliability not measured" if self.grid is None else ""
+            is_own = self.is_selected and not self.recording.attribution
+            return self.reliability.describe() if is_own else self.reliability.describe_sentence()
+        return "reliability not measured" if self.selected_map is not None or self.recording.attribution else ""
 
     # --- other views of the same recording
 
@@ -358,6 +360,20 @@ class Attention:
         rows, columns = self.to_row_labels(self.query_text.core_labels()), self.key_text.core_labels()
         return group_tokens(self.recording.map(self.view), rows, columns)
 
+    def eos_weights(self) -> Matrix:
+        """Return (target words,): the weights on the special tokens of the source."""
+        rows, columns = self.to_row_labels(self.query_text.core_labels()), self.key_text.word_labels()
+        special = [label for label in columns if label.word is None]
+        weights: Matrix = group_tokens(self.recording.map(self.view), rows, special).sum(axis=1)
+        return weights
+
+    @property
+    def is_guided(self) -> bool:
+        """Whether this is the map of a head that learned alignments, where words without a link attend to EOS."""
+        selected = self.selected_map
+        shown = replace(self.view, unit=selected.view.unit) if selected else None
+        return selected is not None and selected.by == BY_GUIDING and selected.view == shown
+
     def __getitem__(self, word: str | int) -> dict[str, float]:
         """Return {source word: weight} of one output word, largest first; repeated source words are summed."""
         weights: dict[str, float] = {}
@@ -406,7 +422,7 @@ class Attention:
         """Return links (source word, target word), counted from 0 over the words of both texts.
 
         Each output word is linked to its largest weight after `row_column_normalize`; with a threshold, to all words
-        of at least that weight.
+        of at least that weight. A word has no link in a guided map if EOS has a larger weight than any source word.
         """
         if self.view.kind != "cross":
             raise ValueError(
@@ -414,8 +430,10 @@ class Attention:
             )
         weights = self.word_weights()
         if threshold is None:
-            normalized = enumerate(row_column_normalize(weights))
-            return Alignment(frozenset((int(values.argmax()), row) for row, values in normalized if values.any()))
+            eos = self.eos_weights() if self.is_guided else np.zeros(len(weights))
+            linked = np.flatnonzero(weights.any(axis=1) & (weights.max(axis=1, initial=0.0) >= eos)).tolist()
+            normalized = row_column_normalize(weights)
+            return Alignment(frozenset((int(normalized[row].argmax()), row) for row in linked))
         if not 0 < threshold <= 1:
             raise ValueError(f"threshold must be above 0 and at most 1, got {threshold}")
         return Alignment(frozenset((int(column), int(row)) for row, column in np.argwhere(weights >= threshold)))
@@ -531,4 +549,5 @@ def default_attention(
         layers, heads = recording.size("cross")
         if alignment_head[0] < layers and alignment_head[1] < heads:  # an engine may record fewer
             selected_map = SelectedMap(View(layer=alignment_head[0], head=alignment_head[1]), 0.0, BY_TOOLKIT, 0)
-    return Attention(recording, selected_map.view if selected_map else sharpest_layer(recording), selected_map)
+    selected_map = selected_map or SelectedMap(sharpest_layer(recording), 0.0, BY_ENTROPY, 0)
+    return Attention(recording, selected_map.view, selected_map)

@@ -1,6 +1,7 @@
 """Attribution: how much each source word, and each earlier output word, contributed to an output word.
 
 - gradient: gradient × input. The sum over all inputs is the log-probability itself if the model is linear in them.
+- gradient-norm: the norm of gradient × input over the width of a token. It has no sign, and widths do not cancel out.
 - contribution: the L1 contribution of each source token to the output of the cross-attention (Ferrando et al. 2022).
 - occlusion: the log-probability that is lost without a source word.
 
@@ -9,7 +10,6 @@ Every model can be attributed by gradients and occlusion, whether or not it has 
 
 import copy
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
 from typing import Any, NamedTuple, cast
 
 import numpy as np
@@ -18,42 +18,15 @@ from torch import Tensor, nn
 
 from softgaze.bundle import Tokenizers
 from softgaze.errors import UsageError, pick
-from softgaze.explain.attention_map import Attention, LinkReliability
+from softgaze.explain.attribution_map import GRADIENT_NORM, METHODS, OCCLUSION, Attribution, attribute_by_occlusion
 from softgaze.explain.explanation import Translation, Translator, tokenized_pair
 from softgaze.explain.interventions import apply_interventions
-from softgaze.explain.occlusion import occlusion_scores
 from softgaze.explain.recorder import collate_pairs, device_of
-from softgaze.explain.recording import Matrix, normalize_rows
+from softgaze.explain.recording import Matrix
 from softgaze.explain.scoring import IdPair, TokenizedPair
 from softgaze.explain.word_spans import TokenizedText, find_word
 from softgaze.models.base import AttentionSite, Seq2Seq
 from softgaze.special_tokens import EOS
-
-METHODS = {
-    "gradient": "gradient × input",
-    "contribution": "L1 contribution to the cross-attention",
-    "occlusion": "occlusion",
-}
-
-
-@dataclass(frozen=True)
-class Attribution:
-    """Contributions of the source words and of the earlier output words to each output word."""
-
-    method: str
-    source_words: tuple[str, ...]
-    target_words: tuple[str, ...]
-    source: Matrix  # (T, S), signed: a negative word made the output word less likely
-    prefix: Matrix | None = None  # (T, T) of earlier output words; None if the method has none
-    source_share: Matrix | None = None  # (T,) of all contributions by size, BOS and EOS included
-    reliability: LinkReliability | None = None  # of the selected attention map on this sentence
-
-    def map(self) -> Attention:
-        """Return the positive contributions as a map like any other: rows sum to 1."""
-        shown = Attention.of(self.source_words, self.target_words, normalize_rows(self.source.clip(min=0)))
-        method = METHODS[self.method]
-        recording = replace(shown.recording, note=method, attribution=method)
-        return replace(shown, recording=recording, reliability=self.reliability)
 
 
 class Contrast(NamedTuple):
@@ -76,10 +49,9 @@ def attribute(translator: Translator, translation: Translation, method: str = "g
     pick("method", method, METHODS)
     pair, tokenizers = tokenized_pair(translator, translation), translator.bundle.tokenizers
     source, target = pair.texts(tokenizers)
+    if method == OCCLUSION:
+        return attribute_by_occlusion(translator, translation)
     model = translator.model
-    if method == "occlusion":
-        [scores] = occlusion_scores(model, tokenizers, [pair])
-        return Attribution(method, source.words, target.words, np.nan_to_num(scores))
     if method == "contribution":
         if not translator.has_attention:
             raise UsageError("the model has no cross-attention; attribute by gradient or occlusion")
@@ -88,10 +60,10 @@ def attribute(translator: Translator, translation: Translation, method: str = "g
             tokens = l1_contributions(model, tokenizers, part).mean(0)  # (T, S)
             matrix += group(tokens[:-1], words.target, words.source, matrix.shape)
         return Attribution(method, source.words, target.words, matrix)
-    return attribute_by_gradient(model, tokenizers, pair)
+    return attribute_by_gradient(model, tokenizers, pair, method)
 
 
-def attribute_by_gradient(model: Seq2Seq, tokenizers: Tokenizers, pair: TokenizedPair) -> Attribution:
+def attribute_by_gradient(model: Seq2Seq, tokenizers: Tokenizers, pair: TokenizedPair, method: str) -> Attribution:
     """Return gradient × input of each output word's log-probability; punctuation attached to it does not count."""
     source, target = pair.texts(tokenizers)
     shape = len(target.words), len(source.words)
@@ -101,15 +73,13 @@ def attribute_by_gradient(model: Seq2Seq, tokenizers: Tokenizers, pair: Tokenize
         if not rows:
             continue
         counted = [[position for position, word in enumerate(words.target) if word == row] for row in rows]
-        found = gradient_times_input(model, tokenizers, [part] * len(rows), counted)
+        found = gradient_times_input(model, tokenizers, [part] * len(rows), counted, takes_norm=method == GRADIENT_NORM)
         start = len(tokenizers.target.start)
         matrix[rows] += sum_columns(found.source, words.source, shape[1])
         prefix[rows] += sum_columns(found.prefix[:, start:], words.target, shape[0])
         share[:, rows] += np.abs(found.source).sum(1), np.abs(found.prefix).sum(1)
     total = share.sum(0)
-    return Attribution(
-        "gradient", source.words, target.words, matrix, prefix, share[0] / np.where(total > 0, total, 1.0)
-    )
+    return Attribution(method, source.words, target.words, matrix, prefix, share[0] / np.where(total > 0, total, 1.0))
 
 
 def contrast(translator: Translator, translation: Translation, word: str | int, instead_of: str) -> Contrast:
@@ -228,10 +198,16 @@ def with_captured_inputs(model: Seq2Seq) -> tuple[Seq2Seq, CapturedInput, Captur
 
 
 def gradient_times_input(
-    model: Seq2Seq, tokenizers: Tokenizers, parts: Sequence[IdPair], counted: Sequence[Sequence[int]]
+    model: Seq2Seq,
+    tokenizers: Tokenizers,
+    parts: Sequence[IdPair],
+    counted: Sequence[Sequence[int]],
+    *,
+    takes_norm: bool = False,
 ) -> GradientTimesInput:
     """Return gradient × input of the summed log-probabilities of the `counted` target positions of each row.
 
+    The products of a token are summed over its width, or `takes_norm`.
     The rows of a batch are independent, so one backward pass gives the gradients of all rows.
     """
     captured, source_input, target_input = with_captured_inputs(model)
@@ -248,10 +224,11 @@ def gradient_times_input(
         logits = intervened.output(features).float().log_softmax(-1)
         log_probs = logits[torch.arange(len(row)), predicted.to(logits.device)]
         gradients = torch.autograd.grad(log_probs.sum(), [source_input.captured, target_input.captured])
-    products = [
-        (gradient * each.captured).detach().sum(-1).double().cpu().numpy()
+    both = [
+        (gradient * each.captured).detach()
         for gradient, each in zip(gradients, (source_input, target_input), strict=True)
     ]
+    products = [(each.norm(dim=-1) if takes_norm else each.sum(-1)).double().cpu().numpy() for each in both]
     totals = np.bincount(row.numpy(), log_probs.detach().double().cpu().numpy(), minlength=len(parts))
     return GradientTimesInput(products[0], products[1], totals.astype(np.float64))
 

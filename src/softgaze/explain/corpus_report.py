@@ -10,7 +10,7 @@ import json
 import math
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, replace
 from difflib import SequenceMatcher
 from tempfile import TemporaryFile
@@ -23,7 +23,7 @@ from softgaze.explain.attention_map import MIN_RELIABILITY, UNUSED, Attention
 from softgaze.explain.occlusion import UNSUPPORTED, faithfulness, unsupported_words, word_support
 from softgaze.explain.recording import Matrix
 
-OMITTED = 0.5  # nats: a word is omitted if the translation is more likely by this much without it
+OMITTED = 0.2  # nats, see `omitted_words`; chosen on planted omissions in development text, docs/lessons.md
 CONTENT = 0.7  # a word with at least this expected coverage is translated, unlike an article
 QUARTER = 0.25  # such a word is uncovered below this share of its expected coverage
 PRIOR = 2  # pseudo-counts of an average word, so that a rare word has an expected coverage, too
@@ -60,6 +60,7 @@ class SentenceReport:
     shortfall: float = 0.0  # expected minus actual coverage of these
     support: tuple[float, ...] = ()  # how far the source explains each output word, 0 to 1
     reliability: float | None = None  # expected share of right links of the map; None if it was not measured
+    omitted: Indices = ()  # source words that the translation does not express
 
     @property
     def unsupported(self) -> Indices:
@@ -67,14 +68,9 @@ class SentenceReport:
         return unsupported_words(self.output, np.array(self.support)) if self.support else ()
 
     @property
-    def omitted(self) -> Indices:
-        """Source words that the translation does not express."""
-        return omitted_words(self.needed)
-
-    @property
     def misfit(self) -> float:
-        """How much more likely the translation is without the worst source word, in nats."""
-        return max(0.0, -min(self.needed, default=0.0))
+        """How much more likely the translation is without the worst omitted word, in nats."""
+        return max((-self.needed[index] for index in self.omitted), default=0.0)
 
     @property
     def coverage(self) -> float:
@@ -90,9 +86,7 @@ class SentenceReport:
         return _rounded(self.links.aer) if self.links else None
 
     def to_dict(self) -> dict[str, Any]:
-        derived = {
-            name: getattr(self, name) for name in ("omitted", "unsupported", "misfit", "coverage", "repetition", "aer")
-        }
+        derived = {name: getattr(self, name) for name in ("unsupported", "misfit", "coverage", "repetition", "aer")}
         return {**asdict(self), **derived}
 
     def to_line(self) -> str:
@@ -116,11 +110,12 @@ def report_sentence(
     log_probs: Matrix | None = None,
     scores: dict[str, float] | None = None,
     links: tuple[Alignment, Alignment] | None = None,
+    linked: Collection[int] | None = None,
 ) -> SentenceReport:
     """Compute the numbers of one sentence.
 
     `occlusion` is (output words + EOS, source words), `log_probs` is (output words,); `links` of source and reference
-    are (predicted, gold).
+    are (predicted, gold), `linked` is as in `omitted_words`.
     """
     words = attention.words()
     weights, recording = words.word_weights(), words.recording
@@ -145,6 +140,7 @@ def report_sentence(
         links=count_links(links[0].all, links[1]) if links else None,
         weights=base64.b64encode(levels.tobytes()).decode(),
         reliability=None if words.reliability is None else _rounded(words.reliability.value),
+        omitted=omitted_words(occlusion, linked),
         support=() if log_probs is None else tuple(map(_rounded, word_support(occlusion[:-1], log_probs))),
     )
 
@@ -170,9 +166,17 @@ def source_needs(occlusion: Matrix) -> list[float]:
     return lost
 
 
-def omitted_words(needed: Sequence[float]) -> Indices:
-    """Return the source words without which the translation becomes more likely (Vamvas & Sennrich 2022)."""
-    return tuple(index for index, nats in enumerate(needed) if nats < -OMITTED)
+def omitted_words(occlusion: Matrix, linked: Collection[int] | None = None) -> Indices:
+    """Return the source words without which the translation becomes more likely (Vamvas & Sennrich 2022).
+
+    A word that is expressed may still make the rest less likely. Words that a word aligner has `linked` are expressed;
+    without an aligner, the output word that depends on the source word most counts twice.
+    """
+    scores = np.nan_to_num(occlusion)
+    needed = scores.sum(axis=0)
+    if linked is None:
+        needed += scores[:-1].max(axis=0, initial=0.0)
+    return tuple(index for index, nats in enumerate(needed) if nats < -OMITTED and index not in (linked or ()))
 
 
 def different_words(output: Sequence[str], reference: Sequence[str]) -> Indices:
@@ -262,7 +266,7 @@ RANKINGS = {
     "omitted": Ranking(
         "Omitted words",
         lambda report: report.misfit if report.omitted else None,
-        f"source words without which the translation is more likely by over {OMITTED} nats: perhaps dropped",
+        "source words without which the translation is more likely: perhaps dropped",
     ),
     "unsupported": Ranking(
         "Unsupported words",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from softgaze.bundle import Tokenizers
+from softgaze.explain.attribution_map import METHODS, OCCLUSION
 from softgaze.explain.explanation import Translation, Translator, tokenized_pair
 from softgaze.explain.occlusion import occlusion_scores
 from softgaze.explain.recording import Matrix
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
 SHARES = (0.1, 0.2, 0.5)  # of the source words, at least one
 MAX_SENTENCES = 24  # whose maps are tested by erasing words: about a hundred variants of each
-SELECTED_MAP, RANDOM, OCCLUSION = "selected map", "random", "occlusion"
+SELECTED_MAP, RANDOM = "selected map", "random"
 MARGIN = 0.02  # of comprehensiveness − sufficiency: a smaller difference does not decide which map is shown
 
 
@@ -58,7 +59,7 @@ def compare_maps(
         OCCLUSION: occlusions,
     }
     if translator.supports_interventions:
-        from softgaze.explain.attribution import METHODS, attribute
+        from softgaze.explain.attribution import attribute
 
         for method in METHODS:
             if method not in maps:

@@ -10,7 +10,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from softgaze.bundle import FAITHFULNESS
-from softgaze.errors import UsageError
+from softgaze.errors import UsageError, pick
 from softgaze.explain.attention_map import Attention, default_attention
 from softgaze.explain.beam_tree import STATUSES, BeamHypothesis, BeamTrace, SearchLog
 from softgaze.explain.occlusion import faithfulness, occlusion_scores, unsupported_words, word_support
@@ -33,9 +33,11 @@ from softgaze.search.options import Hypothesis
 from softgaze.special_tokens import EOS
 
 if TYPE_CHECKING:
-    from softgaze.explain.attribution import Attribution, Contrast
+    from softgaze.explain.attribution import Contrast
+    from softgaze.explain.attribution_map import Attribution
     from softgaze.explain.confidence import Confidence, WordAlternative
     from softgaze.explain.interventions import Intervention
+    from softgaze.explain.reliability import WordAligner
 
 Translator = Any  # softgaze.translator.Translator
 Translation = Any  # softgaze.translator.Translation
@@ -112,9 +114,10 @@ class Explanation:
     @property
     def omitted(self) -> tuple[int, ...]:
         """The source words that the translation does not express, perhaps dropped."""
-        from softgaze.explain.corpus_report import omitted_words, source_needs
+        from softgaze.explain.corpus_report import omitted_words
 
-        return omitted_words(source_needs(self.occlusion_with_eos))
+        [linked] = linked_words(self.translator, [self.translation], self.translator.statistical_aligner)
+        return omitted_words(self.occlusion_with_eos, linked)
 
     @cached_property
     def source_share(self) -> Matrix | None:
@@ -129,10 +132,17 @@ class Explanation:
         return attribute(self.translator, self.translation).source_share
 
     def attribution(self, method: str = "gradient") -> "Attribution":
-        """Attribute each output word to source words: by gradient, contribution or occlusion; needs torch."""
-        from softgaze.explain.attribution import attribute
+        """Attribute each output word by a method of `attribution_map.METHODS`; all but occlusion need torch."""
+        from softgaze.explain.attribution_map import METHODS, OCCLUSION, attribute_by_occlusion
 
-        attribution = attribute(self.translator, self.translation, method)
+        pick("method", method, METHODS)
+        if method == OCCLUSION:
+            attribution = attribute_by_occlusion(self.translator, self.translation)
+        else:
+            self.translator.need_weights()
+            from softgaze.explain.attribution import attribute
+
+            attribution = attribute(self.translator, self.translation, method)
         return replace(attribution, reliability=self.attention.reliability if self.attention else None)
 
     @property
@@ -152,6 +162,7 @@ class Explanation:
 
     def why(self, word: str | int, instead_of: str) -> "Contrast":
         """Explain a word against another one in its position; needs torch."""
+        self.translator.need_weights()
         from softgaze.explain.attribution import contrast
 
         return contrast(self.translator, self.translation, word, instead_of)
@@ -285,6 +296,21 @@ def occlusions(translator: Translator, translations: Sequence[Translation]) -> l
     """Return the occlusion scores (target words + EOS, source words) of many translations, batched."""
     pairs = [tokenized_pair(translator, translation) for translation in translations]
     return occlusion_scores(translator.scorer, translator.bundle.tokenizers, pairs, include_eos=True)
+
+
+def linked_words(
+    translator: Translator, translations: Sequence[Translation], aligner: "WordAligner | None"
+) -> list[frozenset[int] | None]:
+    """Return the source words that a word aligner links to the output; None without an aligner or without spaces."""
+    if aligner is None:
+        return [None] * len(translations)
+    found = aligner.align([(translation.source, translation.text) for translation in translations])
+    tokenizers = translator.bundle.tokenizers
+    sources = [tokenized_pair(translator, translation).texts(tokenizers)[0].words for translation in translations]
+    return [
+        frozenset(source for source, _ in own.links) if [*words] == translation.source.split() else None
+        for translation, words, own in zip(translations, sources, found, strict=True)
+    ]
 
 
 def tokenized_pair(translator: Translator, translation: Translation) -> TokenizedPair:

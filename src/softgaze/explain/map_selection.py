@@ -18,7 +18,7 @@ from softgaze.errors import UsageError, pick
 from softgaze.explain.alignment import METHODS, Alignment, Links
 from softgaze.explain.attention_map import Attention, default_attention, group_tokens, row_column_normalize
 from softgaze.explain.occlusion import occlusion_scores
-from softgaze.explain.recording import LINKED, ROWS, Flags, Matrix, Recording, SelectedMap, View
+from softgaze.explain.recording import BY_GUIDING, LINKED, ROWS, Flags, Matrix, Recording, SelectedMap, View
 from softgaze.explain.scoring import Scorer, TokenizedPair, check_max_positions, record_attention
 
 if TYPE_CHECKING:
@@ -30,7 +30,6 @@ SENTENCE_LENGTHS = range(3, 21)  # words: in shorter sentences all maps agree, l
 JOINED, MAX_JOINED = 3, 8  # sentences of a longer text, and the number of such texts
 BY_OCCLUSION = "agreement with occlusion"
 BY_AGREEMENT = "agreement with the reverse model"
-BY_GUIDING = "the alignments this head was guided by; agreement with occlusion"
 BY_CONFIRMED = "alignment head, confirmed by occlusion"
 ALIGNMENT_MARGIN = 0.1  # of the score: an alignment head is selected unless another map is better by more
 MIN_EFFECT = 1.0  # nats: a source word that changed the whole output by less than this counts for little

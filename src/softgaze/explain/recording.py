@@ -28,7 +28,9 @@ KINDS = {
 ROWS = {"predicting": "used to predict its word", "reading": "after reading its word"}
 MEASURES = {"weights": "weights", "norms": "weights × value norms", "rollout": "attention rollout through all layers"}
 UNITS = {"words": "words with their punctuation", "subwords": "subwords"}
+BY_GUIDING = "the alignments this head was guided by; agreement with occlusion"
 BY_TOOLKIT = "the head that its toolkit trains on alignments"  # of an imported model, before any measurement
+BY_ENTROPY = "the layer of the lowest entropy in this sentence"  # of a model without any selection
 LINKED = "words without attached punctuation"  # the unit of alignments in every view
 
 

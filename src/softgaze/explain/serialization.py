@@ -139,7 +139,8 @@ def from_record(record: dict[str, Any]) -> Attention:
     )
     selected_map = SelectedMap.from_dict(record["choice"]) if record["choice"] else None
     links = (record.get("reliability") or {}).get("links")  # older files have none
-    reliability = None if links is None else LinkReliability(tuple(map(float, links)))
+    values = (None if value is None else float(value) for value in links or ())
+    reliability = None if links is None else LinkReliability(tuple(values))
     return Attention(recording, View(**record["view"]), selected_map, reliability)
 
 

@@ -6,6 +6,7 @@ tensor operations, and `attend`.
 Shapes: R rows (hypotheses), N memories (sources), R/N consecutive rows each; H heads, S source length, D width.
 """
 
+import functools
 from collections.abc import Callable
 from typing import TYPE_CHECKING, cast
 
@@ -50,7 +51,7 @@ class TransformerStep:
     """Called with one token for each row (R,) and the state: returns logits (R, V) and the next state."""
 
     def __init__(self, model: "Transformer") -> None:
-        self.model, self.output = model, linear(cast(nn.Linear, model.output))
+        self.model, self.output = model, output_projection(cast(nn.Linear, model.output))
         self.norm = norm(model.decoder_norm)
         self.layers = [layer_step(layer) for layer in cast("list[TransformerDecoderLayer]", model.decoder)]
         self.last_mask: Tensor | None = None
@@ -97,16 +98,22 @@ def layer_step(layer: "TransformerDecoderLayer") -> LayerStep:
 def self_attention_step(
     attention: MultiHeadAttention,
 ) -> Callable[[Tensor, KVCache, Positions], tuple[Tensor, KVCache]]:
-    """Return self-attention of one token (R, D) to those in the cache and to itself."""
-    width, rotate, is_grouped = attention.head_width, attention.rotate, attention.heads != attention.key_heads
-    query, key, value = map(linear, (attention.query, attention.key, attention.value))
+    """Return self-attention of one token (R, D) to those in the cache and to itself.
+
+    The three projections are one matrix product, and queries and keys are rotated together.
+    """
+    heads, key_heads, width, rotate = attention.heads, attention.key_heads, attention.head_width, attention.rotate
+    layers = attention.query, attention.key, attention.value
+    weight, bias = torch.cat([layer.weight for layer in layers]), torch.cat([layer.bias for layer in layers])
     output = linear(attention.output)
 
     def step(x: Tensor, cache: KVCache, positions: Positions) -> tuple[Tensor, KVCache]:
-        shape = (x.shape[0], -1, 1, width)
-        cache = cache.append(KVCache(rotate(key(x).view(shape), positions), value(x).view(shape)))
-        keys, values = attention.repeat_kv(cache) if is_grouped else cache
-        context = attend(rotate(query(x).view(shape), positions), keys, values, kernel="fused").context
+        projected = F.linear(x, weight, bias).view(x.shape[0], -1, 1, width)  # (R, H + 2G, 1, D/H)
+        queries_and_keys, values = projected.split_with_sizes([heads + key_heads, key_heads], 1)
+        queries, keys = rotate(queries_and_keys, positions).split_with_sizes([heads, key_heads], 1)
+        cache = cache.append(KVCache(keys, values))
+        keys, values = attention.repeat_kv(cache) if heads != key_heads else cache
+        context = attend(queries, keys, values, kernel="fused").context
         return output(context.flatten(1)), cache
 
     return step
@@ -134,6 +141,21 @@ def linear(layer: nn.Linear) -> Vectors:
     """Return a linear layer as a function: attributes of a module are looked up in Python, twice a call."""
     weight, bias = layer.weight, layer.bias
     return lambda x: F.linear(x, weight, bias)
+
+
+def output_projection(layer: nn.Linear) -> Vectors:
+    """Return the projection to the vocabulary; for several rows on a CPU with weights that oneDNN rearranges once.
+
+    MKL rearranges them at each step: a fifth of the time of beam 5 with 7,500 tokens (benchmarks/engines.md).
+    """
+    project, weight, bias = linear(layer), layer.weight, layer.bias
+    if weight.device.type != "cpu" or weight.dtype != torch.float32 or not torch._C._has_mkldnn:
+        return project
+    onednn = torch.ops.mkldnn
+    rearranged = functools.cache(
+        lambda: onednn._reorder_linear_weight(weight)
+    )  # greedy search of one source needs none
+    return lambda x: project(x) if x.shape[0] == 1 else onednn._linear_pointwise(x, rearranged(), bias, "none", [], "")
 
 
 def norm(layer: nn.Module) -> Vectors:

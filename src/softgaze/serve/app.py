@@ -1,6 +1,7 @@
 """The ASGI application: all routes, the web page, health checks, and background tasks."""
 
 import asyncio
+import gc
 import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager, suppress
@@ -52,7 +53,8 @@ def build_app(service: Service) -> FastAPI:
     )
     app.state.service = service
     for routes in (api_libretranslate.router, api_deepl.router, api_glossaries.router, api_v1.router, router):
-        app.include_router(routes)
+        # Not `include_router`: FastAPI would search the routes of a router twice for each request.
+        app.router.routes += routes.routes
     app.mount("/static", static_files)
     app.add_exception_handler(HTTPException, handle_router_error)
     app.add_middleware(RequestMiddleware, service=service)
@@ -70,9 +72,12 @@ async def lifespan(app: FastAPI) -> AsyncIterator[None]:
     task = asyncio.ensure_future(run_background(service))
     switch_interval = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS)
+    gc.collect()
+    gc.freeze()  # models and routes: searching them for garbage would stop all threads for tens of milliseconds
     try:
         yield
     finally:
+        gc.unfreeze()
         sys.setswitchinterval(switch_interval)
         task.cancel()
         with suppress(asyncio.CancelledError):

@@ -1,8 +1,9 @@
 """Dynamic batching: a bounded queue of items from many requests, and threads that run them in batches.
 
 The first item of a batch waits a few milliseconds for others. A batch consists of the oldest item and the items of the
-same job nearest to it in length, so no item starves and little is padded. Items past their deadline and cancelled
-items are dropped. This module depends neither on models nor on HTTP.
+same job nearest to it in length, so no item starves and little is padded. It is a thread's share of the queue, so no
+thread idles while another runs everything. Items past their deadline and cancelled items are dropped. This module
+depends neither on models nor on HTTP.
 """
 
 import threading
@@ -124,7 +125,8 @@ class Batcher:
         candidates.sort(key=lambda item: abs(item.length - oldest.length))
         batch: list[QueueItem] = []
         longest = 0
-        for item in candidates[: self.max_batch]:
+        share = -(-len(candidates) // len(self.threads))
+        for item in candidates[: min(share, self.max_batch)]:
             longest = max(longest, item.length)
             if batch and longest * (len(batch) + 1) > MAX_BATCH_CHARACTERS:
                 break

@@ -11,8 +11,8 @@ from softgaze.documents.placeholders import Placeholders
 from softgaze.errors import SoftgazeError, UsageError
 from softgaze.explain.attention_map import UNUSED
 from softgaze.explain.confidence import word_features
-from softgaze.explain.corpus_report import omitted_words, source_needs
-from softgaze.explain.explanation import tokenized_pair
+from softgaze.explain.corpus_report import omitted_words
+from softgaze.explain.explanation import linked_words, tokenized_pair
 from softgaze.explain.occlusion import unsupported_words, word_support
 from softgaze.explain.what_if import word_diff
 from softgaze.explain.word_spans import is_unspaced_text
@@ -84,15 +84,16 @@ def word_supports(model: ServedModel, translations: Sequence[Translation]) -> It
     """Yield the words of each translation that may be hallucinated or omitted; None if the text is too long."""
     short = [each for each in translations if len(each.source) <= MAX_EXPLAINED_CHARACTERS]
     translator = model.translator
-    found = zip(word_features(translator, short), translator.occlusions(short), strict=True)
+    linked = linked_words(translator, short, translator.statistical_aligner)
+    found = zip(word_features(translator, short), translator.occlusions(short), linked, strict=True)
     for translation in translations:
         if len(translation.source) > MAX_EXPLAINED_CHARACTERS:
             yield None
             continue
-        (words, features), occlusion = next(found)
+        (words, features), occlusion, expressed = next(found)
         source = tokenized_pair(translator, translation).texts(model.bundle.tokenizers)[0].words
         values = word_support(occlusion[:-1], features[:, 0])
-        flags = (words, unsupported_words(words, values)), (source, omitted_words(source_needs(occlusion)))
+        flags = (words, unsupported_words(words, values)), (source, omitted_words(occlusion, expressed))
         unsupported, omitted = ([{"index": index, "text": own[index]} for index in indices] for own, indices in flags)
         share = translation.explanation.source_share
         shares = None if share is None else share.round(DIGITS).tolist()

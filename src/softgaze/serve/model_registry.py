@@ -128,6 +128,8 @@ class ModelRegistry:
         """Load the models of these directories."""
         bundles = [Bundle.open(Path(path)) for path in paths]
         check_engines(bundles)
+        # The engines' own threads get a low priority, so that small requests are answered while all cores translate.
+        # The threads of the batcher do not: they hold the interpreter's lock, for which the event loop would wait.
         engines = run_low_priority(lambda: open_engines(bundles, device, engine))
         models = [
             ServedModel(model_id, Translator(bundle, engine))

@@ -225,7 +225,10 @@ class MapReliability(BaseModel):
 
     value: Annotated[float, Field(description="Expected share of right links, 0 to 1.")]
     is_low: Annotated[bool, Field(description="Whether clients should warn of the map.")]
-    links: Annotated[list[float], Field(description="Probability that the link of each target word is right.")]
+    links: Annotated[
+        list[float | None],
+        Field(description="Probability that the link of each target word is right; null for a word without a link."),
+    ]
 
 
 class TextAttention(BaseModel):

@@ -15,7 +15,7 @@ from starlette.requests import Request
 
 from softgaze.errors import DataError
 from softgaze.glossary import Glossary
-from softgaze.runtime import run_low_priority, threads
+from softgaze.runtime import threads
 from softgaze.search.options import SearchOptions
 from softgaze.serve.batching import Batcher, BatchJob
 from softgaze.serve.errors import HTTPError, missing_parameter
@@ -58,12 +58,12 @@ class Service:
         self.glossaries = GlossaryStore(Path(settings.glossary_dir or shared_dir / "glossaries"))
         self.files = FileStore(shared_dir / "files", 60 * settings.keep_files)
         # Only CTranslate2 searches outside of Python. With the other engines, two concurrent batches had 0.7 times the
-        # throughput of one (2 cores, docs/log.md); `--workers` uses more cores there.
+        # throughput of one (2 cores, docs/log.md); `--workers` uses more cores there. One batch more than it has
+        # threads is prepared or answered meanwhile.
         is_parallel = all(model.translator.engine.name == "ctranslate2" for model in registry.models)
-        batches = settings.threads or (max(1, threads() // settings.workers) if is_parallel else 1)
-        # Low priority, so that /health and small requests are answered while all cores translate.
-        self.batcher = run_low_priority(
-            lambda: Batcher(batches, settings.window / 1000, settings.batch, settings.queue, self.metrics.count_batch)
+        batches = settings.threads or (max(1, threads() // settings.workers) + 1 if is_parallel else 1)
+        self.batcher = Batcher(
+            batches, settings.window / 1000, settings.batch, settings.queue, self.metrics.count_batch
         )
 
     def check_texts(self, texts: str | list[str]) -> list[str]:

@@ -17,8 +17,8 @@ from softgaze.data.corpus import Corpus, Pair, count_lines, read_lines, sha256_o
 from softgaze.errors import DataError, UsageError
 from softgaze.explain.alignment import Alignment, Links, check_bounds
 
-AUTO = Path("auto")  # instead of files: learn the alignments
-BLOCK_PAIRS = 20_000  # aligned at once
+AUTO, FILES = "auto", "files"  # sources of alignments: learned from the text, or given
+BLOCK_PAIRS, REPORTED_PAIRS = 20_000, 200_000  # aligned at once; between two messages
 
 
 @dataclass(frozen=True)
@@ -61,7 +61,6 @@ class LearnedAlignments:
 
     corpus: Corpus
     on_message: Callable[[str], None] = lambda message: None
-    paths: tuple[Path, ...] = (AUTO,)
 
     @cached_property
     def aligner(self) -> StatisticalAligner:
@@ -69,18 +68,24 @@ class LearnedAlignments:
         self.on_message("guided: learning word alignments from the training text")
         return train_aligner(self.corpus, lambda message, share: self.on_message(f"guided: {message}"))
 
-    def check(self) -> None:
-        """Accept any corpus: every pair can be aligned."""
-
     def sha256(self) -> list[str]:
         """Return the mark of learned links, which depend on nothing but the corpus."""
-        return [str(AUTO)]
+        return [AUTO]
 
     def __iter__(self) -> Iterator[tuple[Pair, Links]]:
-        pairs = iter(self.corpus)
+        try:
+            aligner = self.aligner
+        except DataError as error:
+            self.on_message(f"guided: {error}; no attention head learns alignments")
+            yield from ((pair, frozenset()) for pair in self.corpus)
+            return
+        pairs, total, done = iter(self.corpus), self.corpus.count(), 0
         while block := list(islice(pairs, BLOCK_PAIRS)):
-            for pair, alignment in zip(block, self.aligner.align(block), strict=True):
+            for pair, alignment in zip(block, aligner.align(block), strict=True):
                 yield pair, whitespace_links(alignment.links, pair.source, pair.target)
+            done += len(block)
+            if done % REPORTED_PAIRS == 0 or done == total:
+                self.on_message(f"guided: aligned {done:,} of {total:,} pairs")
 
 
 Alignments = AlignmentFiles | LearnedAlignments
@@ -102,8 +107,10 @@ def token_links(links: Links, source_words: Sequence[int], target_words: Sequenc
     """Convert links of words to links of tokens, three integers each: target token, source token, divisor.
 
     `source_words` and `target_words` give the word of each token. A target token gives weight 1/divisor to the source
-    token: linked words share its weight equally, and so do the tokens of each word.
+    token: linked words share its weight equally, and so do the tokens of each word. In a pair with links, the tokens of
+    a word without a link are linked to EOS, the position behind the source.
     """
+    aligned = {target for _, target in links}
     tokens_of: dict[int, list[int]] = {}
     for token, word in enumerate(source_words):
         tokens_of.setdefault(word, []).append(token)
@@ -117,6 +124,8 @@ def token_links(links: Links, source_words: Sequence[int], target_words: Sequenc
         for word in words:
             for source_token in tokens_of[word]:
                 triples += [target_token, source_token, len(words) * len(tokens_of[word])]
+        if links and target not in aligned:
+            triples += [target_token, len(source_words), 1]
     return triples
 
 

@@ -16,7 +16,7 @@ from softgaze.special_tokens import PAD, SPECIAL_TOKENS
 from softgaze.training.collate import AlignmentTargets, PaddedBatch
 
 DEFAULT_WEIGHT = 1.0  # of the alignment loss per aligned token, relative to the loss per token
-PREDICTING = "predicting"  # the row of a token is the step that predicts it; "reading": the step after it
+PREDICTING, READING = "predicting", "reading"  # the row of a token is the step that predicts it, or the step after it
 MIN_PROBABILITY = 1e-9  # keeps the logarithm of an attention weight finite
 
 
@@ -77,7 +77,9 @@ class GuidedHead(NamedTuple):
         for name, value, count in (("layer", layer, layers), ("head", head, heads)):
             if value >= count:
                 raise UsageError(f"training.guided_{name} is {value}; this model has {name}s 0 to {count - 1}")
-        return cls(layer, head, settings.guided_weight or DEFAULT_WEIGHT, settings.guided_rows or PREDICTING)
+        # The step after a word knows which word to align; a head that is alone in its layer predicts the next word.
+        rows = settings.guided_rows or (READING if heads > 1 else PREDICTING)
+        return cls(layer, head, settings.guided_weight or DEFAULT_WEIGHT, rows)
 
 
 def check_attention_settings(config: Config, *, guided: bool) -> None:

@@ -45,7 +45,7 @@ def estimate(
     check_corpus_type(config.model.arch, corpus)
     with tempfile.TemporaryDirectory(prefix="softgaze-") as directory, preserve_rng():
         run = RunDirectory(Path(directory))
-        config, _ = complete_settings(config, corpus, run, pick_device(device), start=start, mix=mix)
+        config, _ = complete_settings(config, corpus, run, pick_device(device), start=start, mix=mix, guided=guided)
         alignments = alignment_files(config, corpus, guided)
         tokenizers, seed = start.tokenizers if start else None, config.training.seed
         data = preprocess(run.encoded, corpus, dev, config.data, seed, tokenizers, alignments, mix=mix)

@@ -47,7 +47,6 @@ def train_attention(
     """Train a model in the run directory `out`, and store the statistics in its bundle; called again, it resumes."""
     settings = {
         "data": {"source_language": languages[0], "target_language": languages[1], "held_out": HELD_OUT},
-        "training": {"guided_rows": "reading"},
         "budget": {"minutes": minutes},
         "validation": {"metric": "loss", "sentences": VALIDATED, "samples": 0},
     }

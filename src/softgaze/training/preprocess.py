@@ -24,7 +24,7 @@ from softgaze.data.tokenizer import SAMPLE, Tokenizer, count_words, normalise, t
 from softgaze.errors import DataError, UsageError
 from softgaze.explain.alignment import Links
 from softgaze.explain.word_spans import whitespace_word_of
-from softgaze.training.alignment_data import Alignments, LearnedAlignments, max_link_value, token_links
+from softgaze.training.alignment_data import AlignmentFiles, Alignments, LearnedAlignments, max_link_value, token_links
 
 FACTS = "facts.json"
 FIX = "remove {} and run the same command to encode the text again"
@@ -127,11 +127,11 @@ def preprocess(
         check_not_empty(train_pairs, dev_pairs, dropped)
         if mix is not None and not encoder.mixed:
             raise DataError(f"{mix.paths[0]}: --mix has no pairs of usable length")
-        if guided is not None and not encoder.linked:
+        if isinstance(guided, AlignmentFiles) and not encoder.linked:
             names = ", ".join(map(str, guided.paths))
             raise DataError(f"{names}: no training pair has a sure link (1-2), so there is nothing to learn")
         (temporary / HELD_OUT.name).write_text(json.dumps(dev_text, ensure_ascii=False), encoding="utf-8")
-        if isinstance(guided, LearnedAlignments):
+        if isinstance(guided, LearnedAlignments) and encoder.linked:
             (temporary / ALIGNER).write_bytes(guided.aligner.to_bytes())
         if train.processor is None:
             (temporary / DETECTOR).write_text(train_detector(train, languages).to_json(), encoding="utf-8")

@@ -20,11 +20,12 @@ from softgaze.errors import UsageError
 from softgaze.explain.serialization import HISTORY_FILE
 
 # Settings of runs that are older than these settings.
-EARLIER = {"training": {"schedule": "inverse-sqrt", "decay": 0.0, "warm_start": "none"}}
+EARLIER = {"training": {"schedule": "inverse-sqrt", "decay": 0.0, "warm_start": "none", "guided": "none"}}
 # Settings that a run chooses for its first budget, and keeps.
 CHOSEN = {
     "training": (
         *("batch_tokens", "learning_rate", "schedule", "decay", "warmup", "warm_start", "label_smoothing", "mix_ratio"),
+        "guided",
     ),
     "budget": ("patience",),
     "validation": ("every",),

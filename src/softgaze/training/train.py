@@ -18,7 +18,7 @@ from softgaze.explain.render.charts import Axis, ChartPoint, Panel, Series, line
 from softgaze.explain.render.pages import run_history_page
 from softgaze.models import MODELS, Seq2Seq, check_options, model_options
 from softgaze.runtime import pick_device
-from softgaze.training.alignment_data import AUTO, AlignmentFiles, Alignments, LearnedAlignments
+from softgaze.training.alignment_data import AUTO, FILES, AlignmentFiles, Alignments, LearnedAlignments
 from softgaze.training.attention_losses import check_attention_settings
 from softgaze.training.budget_choices import Choice, choose_for_budget, with_choices
 from softgaze.training.callbacks import Callback, read_metrics
@@ -87,7 +87,7 @@ def train(
     fresh
         Whether to delete an earlier run in `out`.
     guided
-        A Pharaoh file of alignments per part of the corpus, or `[Path("auto")]` to learn them from the corpus.
+        A Pharaoh file of alignments per part of the corpus; without files, `training.guided` decides.
     encoded
         Directory for the encoded text that several runs may share.
     callback
@@ -120,7 +120,9 @@ def train(
             if text is not None:
                 text.count()
         run.check()
-        config, choices = complete_settings(config, corpus, run, torch_device, start=start, mix=mix, fresh=fresh)
+        config, choices = complete_settings(
+            config, corpus, run, torch_device, start=start, mix=mix, guided=guided, fresh=fresh
+        )
         alignments = alignment_files(config, corpus, guided, callback)
         with run.locked():
             with run.removed_on_error():
@@ -152,10 +154,13 @@ def complete_settings(
     *,
     start: Bundle | None = None,
     mix: Corpus | None = None,
+    guided: Sequence[Path] = (),
     fresh: bool = False,
 ) -> tuple[Config, list[Choice]]:
     """Fill in every open setting: from the run if it resumes, else by choice, then with the defaults."""
     choices: list[Choice] = []
+    if guided:
+        config = config.model_copy(update={"training": config.training.model_copy(update={"guided": FILES})})
     if run.is_started and not fresh:
         config = run.fill_in(config)
     elif start is not None:
@@ -183,16 +188,18 @@ def alignment_files(
     config: Config, corpus: AnyCorpus, guided: Sequence[Path], callback: Callback = Callback()
 ) -> Alignments | None:
     """Return the alignments, if any, after checking that the model can learn from them."""
-    if guided and corpus.processor is not None:
+    source = config.training.guided
+    if source in (AUTO, FILES) and corpus.processor is not None:
         raise UsageError("--guided aligns words with words; images and features have no words")
-    alignments: Alignments | None = AlignmentFiles(corpus, tuple(guided)) if guided and AUTO not in guided else None
-    if AUTO in guided and isinstance(corpus, Corpus):
-        if len(guided) > 1:
-            raise UsageError("--guided auto learns the alignments of the whole text; give no files with it")
-        alignments = LearnedAlignments(corpus, callback.on_message)
-    check_attention_settings(config, guided=bool(guided))
-    if alignments is not None:
-        alignments.check()
+    check_attention_settings(config, guided=source in (AUTO, FILES))
+    if source == AUTO and isinstance(corpus, Corpus):
+        return LearnedAlignments(corpus, callback.on_message)
+    if source != FILES:
+        return None
+    if not guided:
+        raise UsageError("training.guided=files needs the alignment files: --guided LINKS")
+    alignments = AlignmentFiles(corpus, tuple(guided))
+    alignments.check()
     return alignments
 
 

@@ -84,7 +84,7 @@ class Trainer:
         settings = config.training
         self.model = model.to(device).train()
         self.optimizer = make_optimizer(self.model, settings)
-        self.guided = GuidedHead.choose(settings, self.model) if data.train.has_links else None
+        self.guided = GuidedHead.choose(settings, self.model) if data.facts["linked"] else None
         self.gradients = GradientAccumulator(self.model, settings, device, self.guided, self.distributed.rank)
         assert settings.batch_tokens is not None  # the settings are resolved
         mixed = data.facts.get("mixed", 0)

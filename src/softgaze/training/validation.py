@@ -21,6 +21,7 @@ from softgaze.data.batching import Batch, batch_by_length
 from softgaze.data.shards import Shards
 from softgaze.data.tokenizer import Frame
 from softgaze.engines.torch_engine import TorchDecoder
+from softgaze.errors import DataError
 from softgaze.explain.attention_map import Attention
 from softgaze.explain.confidence import calibrate
 from softgaze.explain.erasure import compare_maps
@@ -97,7 +98,11 @@ def calibrate_links(path: Path, data: PreprocessedData, device: torch.device) ->
         source, target = data.tokenizers.source, data.tokenizers.target
         step = data.segmentations * max(1, data.facts["pairs"] // ALIGNER_PAIRS)  # the first is the most probable one
         rows = [data.train[index] for index in range(0, len(data.train), step)]
-        aligner = train_aligner([(source.decode(own.tolist()), target.decode(other.tolist())) for own, other in rows])
+        texts = [(source.decode(own.tolist()), target.decode(other.tolist())) for own, other in rows]
+        try:
+            aligner = train_aligner(texts)
+        except DataError:  # no sentence is short enough to align
+            return
     fitted = calibrate_reliability(translator, aligner, data.dev_text)
     if fitted is not None:
         add_facts(path, fitted.to_facts())

@@ -522,6 +522,7 @@ def test_an_output_word_tells_the_share_of_the_source(open_page):
     titles = [element.get_attribute("title") for element in page.locator(f"{OUTPUT}[title]").all()]
     assert [title.partition(" %")[0][-2:] for title in titles] == ["25", "50", "75"]
     assert titles[1].startswith("Perhaps hallucinated")
+    assert page.inner_text("#numbers [data-name=source] b") == "0.50"
     assert not page.locator(f"{INPUT}[title]").count()
 
 

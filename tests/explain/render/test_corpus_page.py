@@ -29,10 +29,10 @@ def make(line, source=("the", "dog", "runs"), output=("개가", "달려요", "�
 def five_sentences():
     """Five sentences with one problem item."""
     return [
-        make(1, needed=(1.0, -2.5, 1.0)),
+        make(1, needed=(1.0, -2.5, 1.0), omitted=(1,)),
         make(2, repeated=(2,)),
         make(3, faithfulness=-0.3, source=("a", "cat"), needed=(1.0, 1.0), covered=(1.0, 1.0)),
-        make(4, needed=(-0.9, 1.0, 1.0), faithfulness=0.25),
+        make(4, needed=(-0.9, 1.0, 1.0), omitted=(0,), faithfulness=0.25),
         make(5, scores={"chrf": 40.0, "bleu": 10.0}),
     ]
 
@@ -135,14 +135,14 @@ def test_a_thousand_sentences_are_paged(open_page):
 
 
 def test_page_of_a_long_corpus_reports_the_limit(open_page):
-    sentences = [make(line, needed=(-line / 10, 1.0, 1.0)) for line in range(1, 41)]
+    sentences = [make(line, needed=(-line / 10, 1.0, 1.0), omitted=(0,)) for line in range(1, 41)]
     page, report = open_report(open_page, sentences, kept=5)
     assert f"worst {len(report.kept())}" in page.locator("#headline").inner_text()
     assert "40 sentences" in page.locator("#headline").inner_text()
 
 
 def test_hostile_words_are_only_text(open_page):
-    changes = {"source": HOSTILE, "output": HOSTILE, "needed": (-1.0,) * len(HOSTILE)}
+    changes = {"source": HOSTILE, "output": HOSTILE, "needed": (-1.0,) * len(HOSTILE), "omitted": (0,)}
     page, _ = open_report(open_page, [make(1, **changes)])
     assert page.locator(".source").inner_text() == " ".join(HOSTILE)
     page.locator(".open-sentence").click()

@@ -218,6 +218,7 @@ def shared_settings(given: dict[str, Any], stored: Experiment | None = None) -> 
         interval = min(MAX_INTERVAL, max(MIN_INTERVAL, per_validation))
     every = stored.settings["validation"]["every"] if stored else max(1, round(interval))
     defaults = {
+        "training": {"guided": "none"},  # not every arch can learn alignments, and all models share one encoded text
         "budget": {"patience": NO_PATIENCE_LIMIT},
         "validation": {"every": every, "sentences": 200, "samples": 0},
     }

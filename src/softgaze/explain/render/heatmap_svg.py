@@ -42,6 +42,7 @@ ENTROPY_BAR, COVERAGE_BAR = 40, 18  # longest bars
 MIN_WIDTH = 420  # for legend and footer under a small map
 SIN_45 = 0.7072
 NOTE_SIZE, NOTE_LINE = 12, 17  # font size and line height of legend and footer
+BOLD_WIDTH = 1.1  # of text, relative to that of regular weight
 SCALE_WIDTH, SIGN_WIDTH, LEGEND_LINE = 140, 18, 26
 DENSE_FROM = 40  # maps with more rows or columns are drawn smaller
 SHADES = 100  # levels of the scale: cells of one level are drawn as one path
@@ -214,10 +215,16 @@ class HeatmapLayout:
 
     @cached_property
     def footer(self) -> list[str]:
-        """The lines under the legend: both texts and the description of the map."""
+        """The lines under the legend: the warning if there is one, both texts and the description of the map."""
         texts = [f"{side}: {sentence}" for side, sentence in sentences(self.attention).items()]
-        paragraphs = [self.about] if self.about else [*texts, self.attention.description]
-        return [line for paragraph in paragraphs for line in wrap(paragraph, (self.width - 2 * MARGIN) / NOTE_SIZE)]
+        paragraphs = [self.about] if self.about else [*texts, self.attention.details]
+        width = (self.width - 2 * MARGIN) / NOTE_SIZE
+        return [*self.warning, *(line for paragraph in paragraphs for line in wrap(paragraph, width))]
+
+    @cached_property
+    def warning(self) -> list[str]:
+        """The first lines of the footer if the map should not be relied on."""
+        return [] if self.about else wrap(self.attention.warning, (self.width - 2 * MARGIN) / NOTE_SIZE / BOLD_WIDTH)
 
 
 def legend_width(sign: str, meaning: str) -> float:
@@ -245,10 +252,19 @@ def draw_heatmap(
     """Return the figure as SVG with `gold` links outlined; see `Attention.plot` for `about` and `sides`."""
     layout = HeatmapLayout(attention, gold, about, sides)
     draw = (*MAP_PARTS, _draw_outlines, _draw_entropies, _draw_coverages, _draw_legend)
-    lines = [text(MARGIN, layout.footer_y + NOTE_LINE * index, line) for index, line in enumerate(layout.footer)]
+    lines = draw_notes(layout.footer, layout.footer_y, warnings=len(layout.warning))
     content = [svg_element(attention) if with_data else "", *(part(layout) for part in draw)]
     content.append(_group(lines, font_size=NOTE_SIZE, fill=FAINT))
     return _document(layout, layout.width, layout.height, content) + "\n"
+
+
+def draw_notes(lines: Sequence[str], y: float, *, warnings: int) -> list[str]:
+    """Draw lines of text; the first ones are `warnings`."""
+    bold: dict[str, str | float] = {"fill": GOLD, "font_weight": 600}
+    return [
+        text(MARGIN, y + NOTE_LINE * index, line, **(bold if index < warnings else {}))
+        for index, line in enumerate(lines)
+    ]
 
 
 def draw_bare_heatmap(attention: Attention) -> str:

@@ -91,8 +91,17 @@ def _page(name: str, window_title: str, title: str | None, data: Any, recordings
 
 
 def _selected(attention: Attention) -> dict[str, Any] | None:
-    selected = attention.selected_map
-    return {"view": vars(selected.view), "text": attention.selection_text} if selected else None
+    """Return the selected map with what `describeMap` states about it, and about other maps of the sentence."""
+    selected, reliability = attention.selected_map, attention.reliability
+    if selected is None:
+        return None
+    texts = (attention.reliability_text,) * 2
+    own, other = texts if reliability is None else (reliability.describe(), reliability.describe_sentence())
+    return {
+        "view": vars(selected.view),
+        "text": selected.describe(),
+        "reliability": {"own": own, "other": other, "isLow": reliability is not None and reliability.is_low},
+    }
 
 
 # --- one sentence -----------------------------------------------------------------------------------------------

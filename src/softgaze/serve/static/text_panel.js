@@ -290,7 +290,7 @@ export class TextPanel {
     for (const id of ["editing", "hint"]) find(id).hidden = !attention || !model.what_if;
     find("explain").hidden = !model.explain || !attention;
     find("map-name").textContent = attention?.map ?? "";
-    this.showReliability(attention?.reliability);
+    this.showReliability(attention);
     this.showSentencePicker();
     if (attention) {
       edits.words = { row: attention.target_words, column: attention.source_words };
@@ -302,8 +302,10 @@ export class TextPanel {
   }
 
   /* How far the shown map can be relied on; a low value is a warning. */
-  showReliability(reliability) {
-    const text = reliability ? t(reliability.is_low ? "unreliable" : "reliable", { share: formatPercent(reliability.value) }) : "";
+  showReliability(attention) {
+    const reliability = attention?.reliability;
+    const share = { share: reliability ? formatPercent(reliability.value) : "" };
+    const text = !attention ? "" : !reliability ? t("unmeasured") : t(reliability.is_low ? "unreliable" : "reliable", share);
     if (find("reliability").textContent !== text) find("reliability").textContent = text; // screen readers announce only changes
     find("reliability").classList.toggle("low", Boolean(reliability?.is_low));
   }

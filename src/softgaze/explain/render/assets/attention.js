@@ -113,6 +113,9 @@ function computeNumbers() {
     numbers.reliability = { value, rows: map.rows.map((label) => links[label.word] ?? null), unit: t("links-right"),
       meaning: t("reliability-meaning") };
   }
+  if (data.sourceShare?.length && view.kind === "cross") {
+    numbers.source = { value: mean(data.sourceShare), rows: map.rows.map((label) => data.sourceShare[label.word] ?? null), title: t("share-title"), unit: t("share-unit"), meaning: t("share-meaning") };
+  }
   if (occlusion && view.kind === "cross" && !state.showsOcclusion) {
     numbers.faithfulness = { value: faithfulnessOf(wordWeights(recording, view), occlusion), unit: "",
       meaning: t("faithfulness-meaning") };
@@ -121,17 +124,24 @@ function computeNumbers() {
 }
 
 function showNumbers(active) {
-  const cards = Object.entries(state.numbers).map(([name, { value, rows, columns, unit, meaning }]) => {
+  const cards = Object.entries(state.numbers).map(([name, { value, rows, columns, unit, meaning, title = t(name) }]) => {
     const single = active && (active.side === "row" ? rows : columns)?.[active.number];
     const label = active && state.map[active.side === "row" ? "rows" : "columns"][active.number];
     const shown = name === "coverage" ? String(value) : Number.isNaN(value) ? t("unknown") : twoDecimals(value);
     const values = single === undefined || single === null ? [make("b", {}, shown), ` ${unit}`] : [make("b", {}, twoDecimals(single)), " ", word(label.text)];
-    return make("div", { "data-name": name }, make("dt", {}, t(name)), make("dd", {}, ...values), make("dd", { class: "faint" }, meaning));
+    return make("div", { "data-name": name }, make("dt", {}, title), make("dd", {}, ...values), make("dd", { class: "faint" }, meaning));
   });
   find("numbers").replaceChildren(...cards);
 }
 
-const isShownSelected = () => Boolean(data.selected && !state.showsOcclusion && isSameView(data.selected.view, { ...state.view, unit: data.selected.view.unit }));
+const isShownSelected = () => !state.showsOcclusion && isSelectedView(state.view, data.selected);
+
+const shownWarning = () => state.showsOcclusion ? warningOf({}, data.selected) : warningOf(state.view, data.selected);
+
+function shownDetails() {
+  if (!state.showsOcclusion) return detailsOf(recording, state.view, data.names, data.selected);
+  return [OCCLUSION_DESCRIPTION, data.selected && !shownWarning() ? data.selected.reliability.other : ""].filter(Boolean).join("; ");
+}
 
 /* How far the shown map can be relied on; a low value is a warning. */
 function showReliability() {
@@ -215,7 +225,7 @@ function showView() {
   state.map = state.showsOcclusion ? occlusionMap(recording, occlusion) : mapOf(recording, state.view);
   state.numbers = computeNumbers();
   const gold = goldCells(state.map);
-  const description = state.showsOcclusion ? OCCLUSION_DESCRIPTION : describeMap(recording, state.view, data.names, data.selected);
+  const description = [shownWarning(), shownDetails()].filter(Boolean).join("; ");
   ribbons.show(state.map, gold, sideNames(state.map.view.kind));
   showFlags();
   heatmap.show(state.map, gold);
@@ -482,9 +492,9 @@ function showAnswerMap(attention) {
 // --- files ---------------------------------------------------------------------------------------------------------
 
 function makeDownloads() {
-  const description = () => find("description").textContent;
-  const json = () => JSON.stringify(toRecord(record, state.map, description()));
-  const svg = () => drawSvg(ribbons, state.map, goldCells(state.map), description(), state.showsOcclusion ? "" : json()); // a file of attention is read again as attention
+  const json = () => JSON.stringify(toRecord(record, state.map, find("description").textContent));
+  const notes = () => [{ text: shownWarning(), isWarning: true }, { text: shownDetails() }];
+  const svg = () => drawSvg(ribbons, state.map, goldCells(state.map), notes(), state.showsOcclusion ? "" : json()); // a file of attention is read again as attention
   const files = {
     SVG: () => save("attention.svg", svg(), "image/svg+xml"),
     PNG: async () => save("attention.png", await rasterize(svg())),

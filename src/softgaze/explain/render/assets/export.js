@@ -67,8 +67,8 @@ function drawHeatmap(map, gold) {
   return { group, width: left + width, height: top + height };
 }
 
-/* Ribbons, heat map and description, with the JSON that Attention.load reads. */
-function drawSvg(ribbons, map, gold, description, json) {
+/* Ribbons, heat map and notes, with the JSON that Attention.load reads. */
+function drawSvg(ribbons, map, gold, notes, json) {
   const blocks = [drawRibbons(ribbons), drawHeatmap(map, gold)];
   const width = Math.max(480, ...blocks.map((block) => block.width)) + 2 * MARGIN;
   const content = [makeSvg("metadata", { id: "softgaze-attention" }, json)];
@@ -77,9 +77,12 @@ function drawSvg(ribbons, map, gold, description, json) {
     content.push(makeSvg("g", { transform: `translate(${(width - block.width) / 2} ${y})` }, block.group));
     y += block.height + 2 * MARGIN;
   }
-  for (const line of wrapText(description, Math.floor((width - 2 * MARGIN) / 6))) {
-    content.push(textAt(line, MARGIN, y, { "font-size": 12, fill: FAINT }));
-    y += 18;
+  for (const { text, isWarning } of notes.filter((note) => note.text)) {
+    const style = isWarning ? { fill: GOLD, "font-weight": 600 } : { fill: FAINT };
+    for (const line of wrapText(text, Math.floor((width - 2 * MARGIN) / 6))) {
+      content.push(textAt(line, MARGIN, y, { "font-size": 12, ...style }));
+      y += 18;
+    }
   }
   const paper = makeSvg("rect", { width: "100%", height: "100%", fill: PAPER });
   const size = { width: Math.ceil(width), height: Math.ceil(y) };

@@ -386,8 +386,22 @@ function describeView(recording, view, names) {
   return `${parts.join(", ")}; each row is the attention ${rows}`;
 }
 
-/* As Attention.description, with the note of the recording and the selection, if this is the selected map in any unit. */
+const isSelectedView = (view, selected) => Boolean(selected && isSameView(selected.view, view, FIELDS.filter((field) => field !== "unit")));
+
+/* As Attention.warning: the reliability of the sentence if it is too low to rely on the map. */
+function warningOf(view, selected) {
+  if (!selected?.reliability.isLow) return "";
+  return selected.reliability[isSelectedView(view, selected) ? "own" : "other"];
+}
+
+/* As Attention.details: the note of the recording, the selection, if this is the selected map in any unit, and the reliability. */
+function detailsOf(recording, view, names, selected) {
+  const isSelected = isSelectedView(view, selected);
+  const reliability = selected && !selected.reliability.isLow ? selected.reliability[isSelected ? "own" : "other"] : "";
+  return [describeView(recording, view, names), recording.note, isSelected ? selected.text : "", reliability].filter(Boolean).join("; ");
+}
+
+/* As Attention.description. */
 function describeMap(recording, view, names, selected) {
-  const isSelected = selected && isSameView(selected.view, view, FIELDS.filter((field) => field !== "unit"));
-  return [describeView(recording, view, names), recording.note, isSelected ? selected.text : ""].filter(Boolean).join("; ");
+  return [warningOf(view, selected), detailsOf(recording, view, names, selected)].filter(Boolean).join("; ");
 }
