@@ -12,6 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.report import circumstances
+from docs.dark import with_dark_colours
 from softgaze.data.corpus import read_pairs
 from softgaze.evaluation.confidence_metrics import Reliability, reliability_chart
 from softgaze.evaluation.tables import Table
@@ -59,7 +60,7 @@ def main() -> None:
     text = f"# Confidence of words\n\n{circumstances('confidence')}\n\n{Table('', HEADER, rows, NOTE).markdown()}\n\n"
     (folder / "confidence.md").write_text(f"{text}![Reliability diagram](confidence.svg)\n", encoding="utf-8")
     chart = reliability_chart({name: reliability for name, (reliability, _) in results.items()})
-    (folder / "confidence.svg").write_text(chart + "\n", encoding="utf-8")
+    (folder / "confidence.svg").write_text(with_dark_colours(chart) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 
 from benchmarks.report import circumstances
+from docs.dark import with_dark_colours
 from softgaze.alignment import train_aligner
 from softgaze.data.corpus import read_lines, read_pairs
 from softgaze.evaluation.confidence_metrics import (
@@ -154,7 +155,7 @@ def main() -> None:
     chart = reliability_chart(
         {name: each.reliability() for name, each in results.items()}, "Reliability of attention maps", "links"
     )
-    (folder / "reliability.svg").write_text(chart + "\n", encoding="utf-8")
+    (folder / "reliability.svg").write_text(with_dark_colours(chart) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -15,6 +15,7 @@ from statistics import median
 from typing import Any, NamedTuple
 
 from benchmarks.environments import PEERS
+from docs.dark import with_dark_colours
 from softgaze.evaluation.benchmark import LoadMeter, cpu_name
 
 METER = LoadMeter()  # from the start of a benchmark
@@ -250,5 +251,5 @@ def write_report(stem: Path, runs: Sequence[Run], facts: Facts) -> None:
     """Write the page, the chart, and every run as a line of JSON."""
     page = document(runs, facts).replace("results.svg", f"{stem.name}.svg")
     stem.with_suffix(".md").write_text(page, encoding="utf-8")
-    stem.with_suffix(".svg").write_text(chart(runs), encoding="utf-8")
+    stem.with_suffix(".svg").write_text(with_dark_colours(chart(runs)), encoding="utf-8")
     stem.with_suffix(".jsonl").write_text("".join(json.dumps(run) + "\n" for run in runs), encoding="utf-8")

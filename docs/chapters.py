@@ -8,7 +8,6 @@ whose first line is its name; an `output` block is the output of the block befor
 
 import re
 import shlex
-import shutil
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
@@ -19,6 +18,7 @@ from typing import Any, NamedTuple
 
 import torch
 
+from docs.diagrams import for_pages
 from softgaze.cli import app
 
 GUIDE = Path(__file__).parent / "guide"
@@ -117,7 +117,8 @@ def main() -> int:
                 differences += 1
                 print(f"{ran.chapter}:{ran.block.line + 1}: prints\n{ran.printed}expected\n{ran.block.output}")
         for figure in sorted(Path(directory, "figures").iterdir()):
-            shutil.copy(figure, GUIDE / "figures")
+            drawn = for_pages(figure.read_text(encoding="utf-8"))
+            (GUIDE / "figures" / figure.name).write_text(drawn, encoding="utf-8")
     return min(differences, 1)
 
 

@@ -86,9 +86,10 @@ def page_of(app: Sphinx, path: Path) -> bool:
 
 
 def table(pages: list[str], caption: str = "") -> str:
-    """One table of contents; pages are named from the top of the repository."""
+    """One table of contents; pages are named from the top of the repository, a README by its file."""
     options = [":hidden:", ":glob:", *([f":caption: {caption}"] if caption else [])]
-    return "\n".join(["```{toctree}", *options, "", *(f"/{page}" for page in pages), "```", ""])
+    entries = [f"README </{page}>" if page.startswith("README") else f"/{page}" for page in pages]
+    return "\n".join(["```{toctree}", *options, "", *entries, "```", ""])
 
 
 TO_LOG = re.compile(r"\[([^]]+)\]\([^)]*docs/log\.md\)")  # links that work in the repository only

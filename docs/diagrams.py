@@ -14,10 +14,13 @@ import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 
-from softgaze.explain.render.svg import FONT, element, escape_text
+from docs.dark import with_dark_colours
+from softgaze.explain.render.heatmap_svg import NOTE_SIZE
+from softgaze.explain.render.svg import FAINT, FONT, INK, element, escape_text
 
 ROOT = Path(__file__).parents[1]
-DIAGRAMS = ROOT / "docs/guide/diagrams"
+GUIDE = ROOT / "docs/guide"
+DIAGRAMS = GUIDE / "diagrams"
 GLYPHS = DIAGRAMS / "glyphs.json"
 NOTEBOOK = ROOT / "examples/attention.ipynb"
 HEATMAP = "My cousin came to the market by taxi."  # a sentence that the notebook shows with its gold alignment
@@ -25,6 +28,7 @@ HEATMAP = "My cousin came to the market by taxi."  # a sentence that the noteboo
 HANGUL = re.compile("[가-힣]")
 ADVANCE = 0.92  # width of a syllable, in font sizes
 UNITS = 1000  # outline units per font size
+OUTPUT_WIDTH = 46  # of "output:" and a space in the lines below a map
 
 # class -> (light, dark); as the colours of heat maps: blue for the network, orange for attention.
 COLOURS = {
@@ -263,7 +267,7 @@ def positional_encoding(positions: int = 40, width: int = 32) -> str:
         parts.append(element("rect", x=key, y=top + row * 26, width=16, height=16, fill=mixed((value + 1) / 2)))
         parts.append(label(key + 24, top + row * 26 + 13, f"{value:+d}" if value else "0", 13, "faint", "start"))
     about = "Waves over the position: short in the first dimensions, long in the last."
-    return drawing(key + 66, bottom + 54, "Sinusoidal positional encoding", about, *parts)
+    return with_dark_colours(drawing(key + 66, bottom + 54, "Sinusoidal positional encoding", about, *parts))
 
 
 def mixed(share: float) -> str:
@@ -317,22 +321,31 @@ def plus(x: float, y: float) -> str:
 
 
 def english_korean() -> str:
-    """Return the map of a phrasebook sentence that the example notebook shows, with outlines instead of Hangul text."""
+    """Return the map of a phrasebook sentence that the example notebook shows."""
     cells = json.loads(NOTEBOOK.read_text(encoding="utf-8"))["cells"]
     outputs = [output.get("data", {}) for cell in cells for output in cell.get("outputs", [])]
     drawn = ["".join(output.get("image/svg+xml", ())) for output in outputs]
     [svg] = [each for each in drawn if f"<title>Attention: {HEATMAP}" in each]
-    return re.sub(r"<text ([^>]*)>([^<]*)</text>", outlined, svg) + "\n"
+    return for_pages(svg) + "\n"
+
+
+def for_pages(svg: str) -> str:
+    """Return a figure with dark colours as well, and with outlines instead of Hangul text."""
+    return with_dark_colours(re.sub(r"<text ([^>]*)>(output: )?([^<]*)</text>", outlined, svg))
 
 
 def outlined(match: re.Match[str]) -> str:
-    """Return a text element as outlines if it is Hangul; the line of notes that repeats the output is dropped."""
-    if not HANGUL.search(match[2]) or "output:" in match[2]:
-        return "" if "output:" in match[2] else match[0]
+    """Return a label, or the line below a map that repeats the output, with its Hangul as outlines."""
+    if not HANGUL.search(match[3]):
+        return match[0]
     attributes = dict(re.findall(r'([\w-]+)="([^"]*)"', match[1]))
-    size, anchor = float(attributes.get("font-size", 15)), attributes.get("text-anchor", "start")
-    drawn = outlines(float(attributes["x"]), float(attributes["y"]), match[2], size, "", anchor)
-    return drawn.replace(' class=""', f' fill="{attributes.get("fill", "#1d1d1b")}"')
+    x, y, anchor = float(attributes["x"]), float(attributes["y"]), attributes.get("text-anchor", "start")
+    if match[2]:
+        size, fill, before = float(NOTE_SIZE), FAINT, f"<text {match[1]}>{match[2].strip()}</text>"
+        x += OUTPUT_WIDTH
+    else:
+        size, fill, before = float(attributes.get("font-size", 14)), attributes.get("fill", INK), ""
+    return before + outlines(x, y, match[3], size, "", anchor).replace(' class=""', f' fill="{fill}"')
 
 
 DRAWINGS: dict[str, Callable[[], str]] = {
@@ -364,7 +377,8 @@ def main() -> int:
     if "--glyphs" in sys.argv[1:]:
         title = re.search(rf"<title>Attention: {re.escape(HEATMAP)} → ([^<]*)", NOTEBOOK.read_text(encoding="utf-8"))
         assert title is not None, f"{NOTEBOOK} does not show {HEATMAP!r}"
-        syllables = sorted({".", *HANGUL.findall("".join(TARGET) + title[1])})
+        figures = "".join(path.read_text(encoding="utf-8") for path in (GUIDE / "figures").glob("*.svg"))
+        syllables = sorted({".", *HANGUL.findall("".join(TARGET) + title[1] + figures)})
         stored = {"font": "Noto Sans CJK KR, SIL Open Font License 1.1", "outlines": read_glyphs(syllables)}
         GLYPHS.write_text(json.dumps(stored, ensure_ascii=False, indent=1) + "\n", encoding="utf-8")
     for name, draw in DRAWINGS.items():

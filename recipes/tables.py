@@ -17,6 +17,7 @@ from typing import Any
 
 import yaml
 
+from docs.dark import with_dark_colours
 from softgaze.evaluation.by_length import BucketScore, LengthCurve, length_chart
 from softgaze.evaluation.report import difference_cells
 from softgaze.evaluation.significance import Difference, Estimate
@@ -185,7 +186,7 @@ def picture(recipe: str) -> str | None:
         for model, lengths in known.items()
     ]
     signatures = {"bleu": signature(known)} if known else {}
-    return length_chart({"bleu": curves}, signatures=signatures) + "\n" if known else None
+    return with_dark_colours(length_chart({"bleu": curves}, signatures=signatures)) + "\n" if known else None
 
 
 def signature(known: Results) -> str:

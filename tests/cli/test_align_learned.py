@@ -15,7 +15,7 @@ from softgaze.alignment import CombinedAligner, train_aligner
 from softgaze.alignment.combined import part_factors
 from softgaze.alignment.words import split_words
 from softgaze.bundle import ALIGNER, Bundle, add_aligner, seal
-from softgaze.cli.align import interruption
+from softgaze.cli._output import interruption
 from softgaze.documents.inline import AlignedSegment
 from softgaze.errors import DataError
 from softgaze.explain import Alignment, Attention

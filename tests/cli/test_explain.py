@@ -421,6 +421,7 @@ def test_interrupted_nothing_is_left(directory, tmp_path):
     running.send_signal(signal.SIGINT)
     _, fact = running.communicate(timeout=60)
     assert running.returncode == 130
+    assert fact.splitlines()[-1] == b"softgaze: stopped; nothing was written"
     assert b"Traceback" not in fact
     assert [each.name for each in tmp_path.iterdir()] == ["many.en"]
 

@@ -10,8 +10,13 @@ import torch
 from contrast import contrast
 from docs import diagrams
 from docs.chapters import GUIDE, chapters
+from docs.dark import CARD, COLOURS, dark_colour, with_dark_colours
+from softgaze.explain.render.svg import FAINT, INK, SERIES, ink_on, shade
 from softgaze.positions import sinusoidal
 
+ROOT = GUIDE.parents[1]
+SHOWN = sorted([*(ROOT / "docs").rglob("*.svg"), *(ROOT / "benchmarks").glob("*.svg")])
+every_shown = pytest.mark.parametrize("path", SHOWN, ids=lambda path: path.stem)
 every_drawing = pytest.mark.parametrize("name", diagrams.DRAWINGS)
 
 
@@ -20,9 +25,9 @@ def test_a_diagram_is_redrawn_byte_by_byte(name):
     assert (diagrams.DIAGRAMS / f"{name}.svg").read_text(encoding="utf-8") == diagrams.DRAWINGS[name]()
 
 
-@every_drawing
-def test_hangul_does_not_depend_on_fonts(name):
-    texts = ElementTree.fromstring(diagrams.DRAWINGS[name]()).iter("{http://www.w3.org/2000/svg}text")
+@every_shown
+def test_hangul_does_not_depend_on_fonts(path):
+    texts = ElementTree.parse(path).iter("{http://www.w3.org/2000/svg}text")
     assert not [text.text for text in texts if diagrams.HANGUL.search(text.text or "")]
 
 
@@ -38,6 +43,20 @@ def test_text_has_contrast(mode):
     backgrounds = [colours[name][0] for name in ("card", "box", "look", "no")]
     assert all(contrast(colours["ink"][0], background) >= 4.5 for background in backgrounds)
     assert contrast(colours["faint"][0], colours["card"][0]) >= 4.5
+
+
+@every_shown
+def test_every_drawing_of_a_page_has_dark_colours(path):
+    svg = path.read_text(encoding="utf-8")
+    assert with_dark_colours(svg) == svg
+    assert "prefers-color-scheme:dark" in svg
+
+
+def test_dark_charts_and_maps_have_contrast():
+    assert all(contrast(COLOURS[light], CARD) >= 4.5 for light in (INK, FAINT))
+    assert all(contrast(COLOURS[light], CARD) >= 3 for light in SERIES)
+    weights = [percent / 100 for percent in range(101)]
+    assert all(contrast(dark_colour(ink_on(w)), dark_colour(shade(round(w, 2)))) >= 3.9 for w in weights)
 
 
 def test_the_drawn_positions_are_those_of_the_package():

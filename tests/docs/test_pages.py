@@ -172,6 +172,8 @@ def shortened(arguments: list[str]) -> list[str]:
     """Return the options that end a training after a few updates."""
     if arguments[0] == "quickstart":
         return ["--steps", "4", "--pairs", "60"]
+    if arguments[0] == "align" and "--minutes" in arguments:
+        return ["--minutes", "0.05"]
     if arguments[0] == "why" and "--test" not in arguments:
         return ["--lengths", "8,16", "--widths", "8,16"]
     if "int8" in arguments:

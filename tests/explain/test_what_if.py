@@ -351,11 +351,11 @@ def answers(small_out):
 
 def test_there_is_a_counterfactual_for_every_word_head_and_factor(small_out, answers):
     layer = small_out.attention.view.layer
-    assert [(each.kind, each.question, each.source_word) for each in answers] == [
-        *(("mask", f"without “{word.strip('.')}”", index) for index, word in enumerate(SENTENCE.split())),
-        *(("ablate", f"without head {head} of layer {layer}", None) for head in range(2)),
-        ("sharpen", "with weights sharper (×2)", None),
-        ("sharpen", "with weights flatter (×0.5)", None),
+    assert [(each.kind, each.values, each.source_word) for each in answers] == [
+        *(("mask", {"word": f"“{word.strip('.')}”"}, index) for index, word in enumerate(SENTENCE.split())),
+        *(("ablate", {"layer": layer, "head": head}, None) for head in range(2)),
+        ("sharpen", {"factor": 2.0}, None),
+        ("sharpen", {"factor": 0.5}, None),
     ]
 
 
@@ -375,8 +375,8 @@ VIEWS = [({"layer": 0, "head": None}, [0]), ({"layer": 1, "head": 1}, [1]), ({"l
 def test_the_heads_are_those_of_the_map_that_is_shown(small_out, view, layers):
     shown = small_out.attention.with_view(**view)
     answers = small_out.explanation.counterfactuals(shown)
-    heads = [each.question for each in answers if each.kind == "ablate"]
-    assert heads == [f"without head {head} of layer {layer}" for layer in layers for head in range(2)]
+    heads = [each.values for each in answers if each.kind == "ablate"]
+    assert heads == [{"layer": layer, "head": head} for layer in layers for head in range(2)]
     assert {each.attention.view for each in answers} == {shown.view}
 
 

@@ -105,7 +105,7 @@ def output_of(page):
 
 def string(page, key, **values):
     """Return a string of the page in its current language."""
-    return page.evaluate("async ([key, values]) => (await import('/static/i18n.js')).t(key, values)", [key, values])
+    return page.evaluate("([key, values]) => t(key, values)", [key, values])
 
 
 def words(page, side, root="#first"):
@@ -144,7 +144,7 @@ def test_the_page_has_no_inline_code_and_only_own_files(server):
 
 
 def test_both_languages_have_all_strings(open_app):
-    both = open_app().evaluate("async () => (await import('/static/strings.js')).STRINGS")
+    both = open_app().evaluate("STRINGS")
     places = {
         language: {key: sorted(re.findall(r"\{\w+\}", text)) for key, text in texts.items()}
         for language, texts in both.items()

@@ -80,7 +80,14 @@ Figure = Annotated[
 ]
 
 BeamSize = Annotated[
-    int | None, option("Hypotheses kept per step; 1 is greedy search.", "--beam-size", default="5", panel=SEARCH, min=1)
+    int | None,
+    option(
+        "Hypotheses kept per step; 1 is greedy search.",
+        "--beam-size",
+        default="that of the model, or 5",
+        panel=SEARCH,
+        min=1,
+    ),
 ]
 BatchTokens = Annotated[
     int | None, option("Padded source tokens x beam size per batch.", default="set by the engine", panel=SEARCH, min=1)

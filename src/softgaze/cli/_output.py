@@ -26,6 +26,16 @@ def warn(message: str) -> None:
     typer.echo(message, err=True)
 
 
+@contextmanager
+def interruption(consequence: str) -> Iterator[None]:
+    """Report the consequence of Ctrl-C on one line."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        warn(f"softgaze: stopped; {consequence}")
+        raise
+
+
 # --- JSON and tables
 
 

@@ -13,7 +13,7 @@ import typer
 
 from softgaze.cli import _options as opt
 from softgaze.cli._options import argument, choice, flag, option
-from softgaze.cli._output import json_line, open_output, progress, warn
+from softgaze.cli._output import interruption, json_line, open_output, progress, warn
 from softgaze.errors import UsageError
 from softgaze.runtime import need_torch, pick_device
 
@@ -217,16 +217,6 @@ def learn_aligner(texts: "Sequence[PairText]", minutes: float, save: Path | None
             lost = "" if save else "; only --save FILE keeps it to resume"
             warn(f"softgaze: stopped at update {interrupted.step:,}{lost or '; run the same command to resume'}")
             raise typer.Exit(interrupted.exit_code) from None
-
-
-@contextmanager
-def interruption(consequence: str) -> Iterator[None]:
-    """Report the consequence of Ctrl-C on one line."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        warn(f"softgaze: stopped; {consequence}")
-        raise
 
 
 @contextmanager

@@ -13,7 +13,15 @@ import typer
 
 from softgaze.cli import _options as opt
 from softgaze.cli._options import argument, choice, flag, option
-from softgaze.cli._output import check_output_path, count_of, json_line, progress, report_written, warn
+from softgaze.cli._output import (
+    check_output_path,
+    count_of,
+    interruption,
+    json_line,
+    progress,
+    report_written,
+    warn,
+)
 from softgaze.errors import UsageError
 
 if TYPE_CHECKING:
@@ -114,7 +122,8 @@ def explain(
         opt.reject_options("with --corpus", text_options)
         check_output_path(output, CORPUS_SUFFIXES)
         lines, total = read_corpus(corpus, reference, Path(gold) if gold is not None else None, gold_base, limit)
-        explain_corpus(request, corpus, lines, total)
+        with interruption("nothing was written"):
+            explain_corpus(request, corpus, lines, total)
         return
     opt.reject_options("without --corpus SRC", corpus_options)
     if target is not None:

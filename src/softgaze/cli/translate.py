@@ -52,7 +52,12 @@ def translate(
     ] = 1,
     length_penalty: Annotated[
         float | None,
-        option("Above 1 favours longer output, below 1 shorter.", metavar="X", default="1", panel=opt.SEARCH),
+        option(
+            "Above 1 favours longer output, below 1 shorter.",
+            metavar="X",
+            default="that of the model, or 1",
+            panel=opt.SEARCH,
+        ),
     ] = None,
     no_repeat_ngram_size: Annotated[
         int, option("Never repeat N subwords in a row; 0: off.", panel=opt.SEARCH, min=0)

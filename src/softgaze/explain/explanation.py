@@ -207,7 +207,7 @@ class Explanation:
         return [
             Counterfactual(
                 question.kind,
-                question.phrase,
+                question.values,
                 question.source_word,
                 new.text,
                 new.score,

@@ -214,7 +214,7 @@ class Counterfactual(NamedTuple):
     """The translation under one change, computed in advance for a page that has no model."""
 
     kind: str  # "mask", "ablate" or "sharpen"
-    question: str  # for example: without “school”
+    values: Mapping[str, str | float]  # of the question: the word; the layer and head; or the factor
     source_word: int | None  # the masked word
     text: str
     score: float
@@ -225,7 +225,7 @@ class Counterfactual(NamedTuple):
 
 class Question(NamedTuple):
     kind: str
-    phrase: str
+    values: Mapping[str, str | float]
     source_word: int | None
     request: ChangeRequest
 
@@ -236,19 +236,17 @@ def candidate_questions(attention: Attention, limit: int) -> list[Question]:
     def words() -> Iterator[Question]:
         source = attention.recording.source
         for index in sorted(set(source.word_of) & set(range(len(source.words)))):
-            yield Question("mask", f"without {quote(source.words[index])}", index, ChangeRequest(mask=index))
+            yield Question("mask", {"word": quote(source.words[index])}, index, ChangeRequest(mask=index))
 
     def heads() -> Iterator[Question]:  # of the layer that is shown, or of all layers
         layers, count = attention.recording.size("cross")
         shown = attention.view.layer if attention.view.kind == "cross" else None
         for layer, head in product(range(layers) if shown is None else [shown], range(count)):
-            phrase = f"without head {head} of layer {layer}"
-            yield Question("ablate", phrase, None, ChangeRequest(ablate=[(layer, head)]))
+            yield Question("ablate", {"layer": layer, "head": head}, None, ChangeRequest(ablate=[(layer, head)]))
 
     def factors() -> Iterator[Question]:
         for factor in FACTORS:
-            phrase = f"with weights {'sharper' if factor > 1 else 'flatter'} (×{factor:g})"
-            yield Question("sharpen", phrase, None, ChangeRequest(sharpen=factor))
+            yield Question("sharpen", {"factor": factor}, None, ChangeRequest(sharpen=factor))
 
     about_factors, about_heads, about_words = list(factors())[:limit], list(heads()), list(words())
     room = limit - len(about_factors)

@@ -81,6 +81,7 @@ def test_keys_step_and_play(open_page):
 
 def test_slider_and_button_work_by_keyboard(open_page):
     page = open_page(history_page(make_snapshots()))
+    page.locator("#page-language").focus()
     page.keyboard.press("Tab")
     assert page.evaluate("document.activeElement.id") == "play"
     page.keyboard.press("Tab")

@@ -131,6 +131,7 @@ def test_dragging_selects_a_region(open_page):
 
 def test_keyboard(open_page):
     page = open_page(image_page([example()]))
+    page.locator("#page-language").focus()
     page.keyboard.press("Tab")
     assert sentence(page).startswith("a: ")
     page.keyboard.press("ArrowRight")

@@ -9,9 +9,20 @@ from xml.etree import ElementTree
 import pytest
 
 from maps import random_attention
+from pictures import random_image_attention
 from softgaze.explain import Attention
+from softgaze.explain.corpus_report import report_corpus
 from softgaze.explain.render.heatmap_svg import draw_heatmap
-from softgaze.explain.render.pages import asset, attention_page, document, notebook_mimebundle
+from softgaze.explain.render.pages import (
+    asset,
+    attention_page,
+    corpus_page,
+    document,
+    history_page,
+    image_page,
+    notebook_mimebundle,
+)
+from softgaze.explain.serialization import Snapshot
 
 
 def test_policy_allows_only_the_style_of_the_page():
@@ -29,6 +40,50 @@ def test_title_is_escaped():
 
 def test_style_loads_nothing():
     assert not re.search(r"https?://|url\(|@import", asset("style.css"))
+
+
+# --- languages
+
+
+def pages():
+    reports = report_corpus([None])
+    facts = {"model": "m", "corpus": "c", "beam_size": 1, "shows": "all"}
+    history = [Snapshot(0, 0.0, {}, "a", random_attention())]
+    return {
+        "attention": attention_page(random_attention()),
+        "image": image_page([random_image_attention()]),
+        "corpus": corpus_page(reports, facts),
+        "history": history_page(history),
+    }
+
+
+@pytest.mark.parametrize("name", pages())
+def test_both_languages_have_all_strings(open_page, name):
+    page = open_page(pages()[name])
+    both = page.evaluate("STRINGS")
+    placeholders = {
+        language: {key: sorted(re.findall(r"\{\w+\}", text)) for key, text in texts.items()}
+        for language, texts in both.items()
+    }
+    assert placeholders["en"] == placeholders["ko"]
+    text = asset(f"{name}.html") + asset(f"{name}.js")
+    used = {key for pair in re.findall(r'data-i18n(?:-\w+)?="([^"]+)"|\bt\("([^"]+)"', text) for key in pair if key}
+    assert used <= {*both["en"]}
+
+
+@pytest.mark.parametrize("name", pages())
+def test_a_page_opens_in_the_language_of_the_browser_and_can_be_switched(open_page, name):
+    page = open_page(pages()[name], locale="ko-KR")
+    assert page.locator("html").get_attribute("lang") == "ko"
+    korean = page.inner_text("h1")
+    assert re.search("[가-힣]", korean)
+    page.get_by_role("button", name="Show in English").click()
+    assert page.locator("html").get_attribute("lang") == "en"
+    assert not re.search("[가-힣]", page.inner_text("h1"))
+    page.reload()
+    assert page.locator("html").get_attribute("lang") == "en"
+    page.get_by_role("button", name="한국어로 보기").click()
+    assert page.inner_text("h1") == korean
 
 
 # --- notebooks

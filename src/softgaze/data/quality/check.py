@@ -302,7 +302,7 @@ class _Check:
             message = "the two sides seem unrelated: no words correspond; check files and order of lines"
             yield Finding("unrelated", "warning", usable, message)
         elif usable and (self.scorer is None or self.scorer.power < MIN_POWER):
-            yield Finding("too_small", "note", usable, f"{usable:,} pairs are not enough to find shifted lines")
+            yield Finding("too_small", "note", usable, f"too few pairs to find shifted lines: {usable:,}")
         for part in details.parts:
             yield from self.shift_findings(part)
         for level in ("warning", "note"):

@@ -31,13 +31,10 @@ if TYPE_CHECKING:
     from softgaze.explain.corpus_report import CorpusReport
 
 DATA_ELEMENT = "softgaze-page"  # the id of the page data, next to the recordings
-ATTENTION_TITLE = "Attention of each word"
 CORPUS_TITLE = "Dropped and repeated words"
 HISTORY_TITLE = "Attention during training"
 MAX_TITLE = 60  # characters of both sentences in the window title
 NAMES = {"kind": KINDS, "rows": ROWS, "measure": MEASURES, "unit": UNITS}
-IMAGE_NOTE = "Each image is brightest where its word has the largest weight, and dimmed where it has less."
-CROP_NOTE = "The model does not see the area outside the white frame."
 
 # --- documents -------------------------------------------------------------------------------------------------
 
@@ -80,16 +77,17 @@ def asset(name: str) -> str:
     return (ASSETS / name).read_text(encoding="utf-8")
 
 
-def _page(name: str, title: str, heading: str, data: Any, recordings: Sequence[Attention] = ()) -> str:
-    """Fill the template `name`.html and embed `data` and the recordings as JSON elements."""
-    body = [Template(asset(f"{name}.html")).substitute(title=html.escape(heading))]
+def _page(name: str, window_title: str, title: str | None, data: Any, recordings: Sequence[Attention] = ()) -> str:
+    """Fill the template `name`.html, with its own title by default, and embed `data` and the recordings as JSON."""
+    heading = f"<h1>{html.escape(title)}</h1>" if title else '<h1 data-i18n="title"></h1>'
+    body = [Template(asset(f"{name}.html")).substitute(heading=heading)]
     for number, attention in enumerate(recordings, 1):
         body.append(script_element(ELEMENT if number == 1 else f"{ELEMENT}-{number}", to_json(attention)))
     packed = json.dumps(data, ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     body.append(script_element(DATA_ELEMENT, packed))
     style, script = ((), ("export.js",)) if name == "attention" else ((f"{name}.css",), ())
-    scripts = ("maps.js", "draw.js", *script, f"{name}.js")
-    return document(title, "\n".join(body), styles=("page.css", *style), scripts=scripts)
+    scripts = ("maps.js", "i18n.js", "page_strings.js", f"{name}_strings.js", "draw.js", *script, f"{name}.js")
+    return document(window_title, "\n".join(body), styles=("page.css", *style), scripts=scripts)
 
 
 def _selected(attention: Attention) -> dict[str, Any] | None:
@@ -151,12 +149,12 @@ def attention_page(
     }
     texts = " → ".join(" ".join(text.words) for text in (recording.source, recording.target))
     window_title = title or (texts if len(texts) <= MAX_TITLE else f"{texts[: MAX_TITLE - 1]}…")
-    return _page("attention", window_title, title or ATTENTION_TITLE, data, [attention])
+    return _page("attention", window_title, title, data, [attention])
 
 
 def _counterfactual_record(counterfactual: Counterfactual) -> dict[str, Any]:
     """Pack a counterfactual with only the shown map of its attention: there may be one for each word."""
-    record = {name: getattr(counterfactual, name) for name in ("kind", "question", "source_word", "text", "diff")}
+    record = {name: getattr(counterfactual, name) for name in ("kind", "values", "source_word", "text", "diff")}
     for name in ("score", "before"):
         score = getattr(counterfactual, name)
         record[name] = score if math.isfinite(score) else None  # JSON has neither NaN nor infinity
@@ -180,11 +178,9 @@ def image_page(attentions: Sequence[Attention], names: Sequence[str] = (), *, ti
         "imageNames": [clean(name) for name in names] or [""] * len(attentions),
         "names": NAMES,
         "selected": [_selected(attention) for attention in attentions],
-        "note": IMAGE_NOTE,
-        "cropNote": CROP_NOTE,
     }
     recordings = attentions if len(attentions) == 1 else [without_self_attention(attention) for attention in attentions]
-    return _page("image", title or caption(attentions[0]), title or ATTENTION_TITLE, data, recordings)
+    return _page("image", title or caption(attentions[0]), title, data, recordings)
 
 
 def without_self_attention(attention: Attention) -> Attention:
@@ -229,7 +225,7 @@ def corpus_page(report: "CorpusReport", facts: Mapping[str, Any]) -> str:
             for sentence in report.kept()
         ],
     }
-    return _page("corpus", f"{CORPUS_TITLE}: {facts['corpus']}", CORPUS_TITLE, data)
+    return _page("corpus", f"{CORPUS_TITLE}: {facts['corpus']}", None, data)
 
 
 # --- an attention history ---------------------------------------------------------------------------------------
@@ -259,7 +255,7 @@ def history_page(snapshots: Sequence[Snapshot]) -> str:
             for snapshot in snapshots
         ],
     }
-    return _page("history", f"{HISTORY_TITLE}: {' '.join(last.recording.source.words)}", HISTORY_TITLE, data)
+    return _page("history", f"{HISTORY_TITLE}: {' '.join(last.recording.source.words)}", None, data)
 
 
 # --- notebooks --------------------------------------------------------------------------------------------------

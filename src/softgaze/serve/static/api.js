@@ -1,7 +1,5 @@
 /* Requests to the server of this page. Failures become an ApiError with a one-line message. */
 
-import { t } from "./i18n.js";
-
 const MAX_TRIES = 4; // of a request while the server is busy
 const JSON_HEADERS = { "Content-Type": "application/json" };
 

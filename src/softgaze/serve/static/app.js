@@ -3,7 +3,6 @@
 import { get, reportErrors, setKey, showError } from "./api.js";
 import { FilePanel } from "./file_panel.js";
 import { GlossaryPanel } from "./glossary_panel.js";
-import { initLanguage } from "./i18n.js";
 import { ImagePanel } from "./image_panel.js";
 import { LanguagePicker } from "./language_picker.js";
 import { TextPanel } from "./text_panel.js";

@@ -1,7 +1,5 @@
 /* The user's edits of the attention: masked source words, and source words that output words must attend to. */
 
-import { onLanguageChange, quoted, t } from "./i18n.js";
-
 const find = (id) => document.getElementById(id);
 
 export class AttentionEdits {
@@ -90,7 +88,7 @@ export class AttentionEdits {
     if (!response) return find("diff").replaceChildren();
     const isSame = response.diff.every(([kind]) => kind === "same");
     find("diff").replaceChildren(
-      textLine(t("before"), response.diff, "removed", "del", t("empty")), textLine(t("after"), response.diff, "added", "ins", t("empty")),
+      textLine(t("before"), response.diff, "removed", "del"), textLine(t("after"), response.diff, "added", "ins"),
       ...(isSame ? [make("p", { class: "faint" }, t("same"))] : []));
   }
 }

@@ -1,7 +1,5 @@
 /* The ribbons of one sentence: hover, selection, keyboard and drag. Edits are passed to the callbacks of `edit`. */
 
-import { onLanguageChange, t } from "./i18n.js";
-
 const DRAG_PIXELS = 5; // a pointer moves this far before it drags
 const OTHER_SIDE = { row: "column", column: "row" };
 const isSame = (a, b) => a?.side === b?.side && a?.number === b?.number;

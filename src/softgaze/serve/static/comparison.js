@@ -1,7 +1,6 @@
 /* A second model next to the first: its translation of the same sentence, the differences, and its attention. */
 
 import { AttentionView } from "./attention_view.js";
-import { onLanguageChange, t } from "./i18n.js";
 import { setOptions } from "./language_picker.js";
 
 const find = (id) => document.getElementById(id);

@@ -2,7 +2,6 @@
 
 import { getBlob, reportErrors, streamEvents, toForm } from "./api.js";
 import { acceptFile } from "./file_drop.js";
-import { formatBytes, isolated, onLanguageChange, t } from "./i18n.js";
 
 const find = (id) => document.getElementById(id);
 

@@ -1,7 +1,5 @@
 /* Terms that the user types or pastes: a line each, "source = target" or with a tab. They stay in this browser. */
 
-import { formatNumber, onLanguageChange, t } from "./i18n.js";
-
 const find = (id) => document.getElementById(id);
 const DEBOUNCE_MS = 400; // without a key press before the terms are used
 

@@ -2,7 +2,6 @@
 
 import { postForm, reportErrors, showError } from "./api.js";
 import { acceptFile } from "./file_drop.js";
-import { isolated, onLanguageChange, t } from "./i18n.js";
 import { setOptions } from "./language_picker.js";
 
 const find = (id) => document.getElementById(id);

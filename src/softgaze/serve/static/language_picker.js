@@ -1,7 +1,6 @@
 /* The pickers of source language, target language and model. */
 
 import { ApiError } from "./api.js";
-import { languageName, onLanguageChange, t } from "./i18n.js";
 
 const find = (id) => document.getElementById(id);
 export const AUTO = "auto";

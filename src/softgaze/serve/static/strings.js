@@ -84,4 +84,4 @@ const KOREAN = {
   unreachable: "서버가 응답하지 않아요. 잠시 뒤에 다시 시도해 주세요.", busy: "서버가 바빠요. {seconds}초 뒤에 다시 시도해요.", "unknown-error": "서버가 설명 없이 {status} 오류를 보냈어요.",
 };
 
-export const STRINGS = { en: ENGLISH, ko: KOREAN };
+const STRINGS = { en: ENGLISH, ko: KOREAN };

@@ -4,7 +4,6 @@ import { ApiError, getKey, post, reportErrors, streamEvents } from "./api.js";
 import { AttentionEdits } from "./attention_edits.js";
 import { AttentionView } from "./attention_view.js";
 import { Comparison } from "./comparison.js";
-import { formatNumber, formatPercent, onLanguageChange, quoted, t } from "./i18n.js";
 import { AUTO } from "./language_picker.js";
 import { joinSentences, splitSentences } from "./sentences.js";
 import { WordConfidence } from "./word_confidence.js";

@@ -4,15 +4,6 @@
 const THEME = "softgaze-theme";
 const systemIsDark = matchMedia("(prefers-color-scheme: dark)");
 
-/* Stored preferences; a browser may forbid storage. */
-function loadPreference(name) {
-  try { return localStorage.getItem(name); } catch { return null; }
-}
-
-function savePreference(name, value) {
-  try { localStorage.setItem(name, value); } catch { /* lasts for this visit only */ }
-}
-
 const isDark = () => document.documentElement.dataset.theme ? document.documentElement.dataset.theme === "dark" : systemIsDark.matches;
 
 function setTheme(theme) {

@@ -1,7 +1,6 @@
 /* The words of the translation: uncertain ones are underlined, and each offers other words to continue from. */
 
 import { ApiError, post } from "./api.js";
-import { formatPercent, onLanguageChange, t } from "./i18n.js";
 
 const find = (id) => document.getElementById(id);
 const UNCERTAIN = 0.5; // words below this confidence are underlined

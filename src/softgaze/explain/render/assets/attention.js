@@ -52,7 +52,7 @@ function showActive() {
 // --- the map in one sentence: lists of text and word elements, so that right-to-left words keep their direction ------
 
 function describeActive(map, active) {
-  if (!map.rows.some(isWord)) return ["The output is empty: no word attends to anything."];
+  if (!map.rows.some(isWord)) return [t("output-empty")];
   if (!active) return [...describeStrongest(map.coreMap), "; ", ...describeUnused(map)];
   if (active.side === "column") return describeColumn(map, active.number);
   if (active.column !== null && !active.isPinned) return describeCell(map, active.number, active.column);
@@ -64,32 +64,32 @@ function describeStrongest(map) {
   const links = indicesWhere(map.rows, isWord).map((row) => ({ row, column: argmax(rowOf(map, row)) }))
     .filter(({ column }) => column >= 0).map((link) => ({ ...link, weight: at(map, link.row, link.column) }));
   const strongest = links.sort((a, b) => b.weight - a.weight).slice(0, MAX_LISTED).sort((a, b) => a.row - b.row);
-  if (!strongest.length) return ["no word attends to anything"];
+  if (!strongest.length) return [t("no-attention")];
   return joinGroups(strongest.map(({ row, column, weight }) =>
     [word(map.rows[row].text), " ← ", word(map.columns[column].text), ` ${twoDecimals(weight)}`]));
 }
 
 function describeRow(map, row) {
   const top = topOf(Array.from(rowOf(map, row))).map(([column, weight]) => [word(map.columns[column].text), ` ${twoDecimals(weight)}`]);
-  return [word(map.rows[row].text), " ← ", ...(top.length ? joinGroups(top) : ["nothing"])];
+  return [word(map.rows[row].text), " ← ", ...(top.length ? joinGroups(top) : [t("nothing")])];
 }
 
 function describeCell(map, row, column) {
   const top = argmax(rowOf(map, row)), cell = [word(map.rows[row].text), " ← ", word(map.columns[column].text), ` ${twoDecimals(at(map, row, column))}`];
-  return top < 0 || top === column ? cell : [...cell, "; largest: ", word(map.columns[top].text), ` ${twoDecimals(at(map, row, top))}`];
+  return top < 0 || top === column ? cell : [...cell, t("largest"), word(map.columns[top].text), ` ${twoDecimals(at(map, row, top))}`];
 }
 
 function describeColumn(map, column) {
   const top = topOf(map.rows.map((_, row) => at(map, row, column))).map(([row, weight]) => [word(map.rows[row].text), ` ${twoDecimals(weight)}`]);
-  return [word(map.columns[column].text), " → ", ...(top.length ? joinGroups(top) : ["nothing"]), `; coverage ${twoDecimals(coverages(map)[column])}`];
+  return [word(map.columns[column].text), " → ", ...(top.length ? joinGroups(top) : [t("nothing")]), t("coverage-of", { value: twoDecimals(coverages(map)[column]) })];
 }
 
 function describeUnused(map) {
-  const noun = `${map.view.kind === "decoder" ? "" : "source "}${map.view.unit === "words" ? "word" : "subword"}`;
+  const noun = `noun-${map.view.kind === "decoder" ? "" : "source-"}${map.view.unit === "words" ? "word" : "subword"}`;
   const names = unusedLabels(map).map((label) => [word(label.text)]);
-  if (!names.length) return [`every ${noun} was used`];
-  const more = names.length > 2 * MAX_LISTED ? [[`and ${names.length - 2 * MAX_LISTED} more`]] : [];
-  return [`${names.length} ${noun}${names.length > 1 ? "s" : ""} unused: `, ...joinGroups([...names.slice(0, 2 * MAX_LISTED), ...more], " · ")]; // words may end in a comma
+  if (!names.length) return [t("all-used", { noun: t(noun) })];
+  const more = names.length > 2 * MAX_LISTED ? [[t("more", { count: names.length - 2 * MAX_LISTED })]] : [];
+  return [t("unused", { count: names.length, noun: t(names.length > 1 ? `${noun}s` : noun) }), ...joinGroups([...names.slice(0, 2 * MAX_LISTED), ...more], " · ")]; // words may end in a comma
 }
 
 function unusedLabels(map) {
@@ -102,34 +102,32 @@ function unusedLabels(map) {
 function computeNumbers() {
   const { map, view } = state, entropy = entropies(map), coverage = coverages(map), words = indicesWhere(map.columns, isWord);
   const numbers = {
-    entropy: { value: mean(entropy), rows: entropy, title: "Entropy", unit: "nats",
-      meaning: `Mean entropy of a row: 0 is one column, ${twoDecimals(Math.log(Math.max(map.width, 1)))} is uniform over ${map.width}.` },
-    coverage: { value: words.length - unusedLabels(map).length, columns: coverage, title: "Coverage", unit: `of ${words.length} used`,
-      meaning: `Sum of the attention of all output words. Each word gives 1; a column below ${UNUSED} was not used.` },
-    sink: { value: sinkOf(map), title: "Sink", unit: "",
-      meaning: "Mean share of the attention on BOS and EOS." },
+    entropy: { value: mean(entropy), rows: entropy, unit: t("nats"),
+      meaning: t("entropy-meaning", { most: twoDecimals(Math.log(Math.max(map.width, 1))), count: map.width }) },
+    coverage: { value: words.length - unusedLabels(map).length, columns: coverage, unit: t("of-used", { count: words.length }),
+      meaning: t("coverage-meaning", { limit: UNUSED }) },
+    sink: { value: sinkOf(map), unit: "", meaning: t("sink-meaning") },
   };
   if (data.reliability && isShownSelected()) {
     const { value, links } = data.reliability;
-    numbers.reliability = { value, rows: map.rows.map((label) => links[label.word] ?? null), title: "Reliability", unit: "of the links are right",
-      meaning: "Calibrated on held-out text. Point at a word for the probability that its link is right." };
+    numbers.reliability = { value, rows: map.rows.map((label) => links[label.word] ?? null), unit: t("links-right"),
+      meaning: t("reliability-meaning") };
   }
   if (data.sourceShare?.length && view.kind === "cross") {
-    numbers.source = { value: mean(data.sourceShare), rows: map.rows.map((label) => data.sourceShare[label.word] ?? null), title: "Source share", unit: "of the contributions",
-      meaning: "Share of gradient × input that is on the source; the rest is on earlier output words. Point at a word for its share." };
+    numbers.source = { value: mean(data.sourceShare), rows: map.rows.map((label) => data.sourceShare[label.word] ?? null), title: t("share-title"), unit: t("share-unit"), meaning: t("share-meaning") };
   }
   if (occlusion && view.kind === "cross" && !state.showsOcclusion) {
-    numbers.faithfulness = { value: faithfulnessOf(wordWeights(recording, view), occlusion), title: "Faithfulness", unit: "",
-      meaning: "Rank correlation of attention with occlusion, the effect of leaving words out: 1 is full agreement, 0 is none." };
+    numbers.faithfulness = { value: faithfulnessOf(wordWeights(recording, view), occlusion), unit: "",
+      meaning: t("faithfulness-meaning") };
   }
   return numbers;
 }
 
 function showNumbers(active) {
-  const cards = Object.entries(state.numbers).map(([name, { value, rows, columns, unit, meaning, title }]) => {
+  const cards = Object.entries(state.numbers).map(([name, { value, rows, columns, unit, meaning, title = t(name) }]) => {
     const single = active && (active.side === "row" ? rows : columns)?.[active.number];
     const label = active && state.map[active.side === "row" ? "rows" : "columns"][active.number];
-    const shown = name === "coverage" ? String(value) : Number.isNaN(value) ? "unknown" : twoDecimals(value);
+    const shown = name === "coverage" ? String(value) : Number.isNaN(value) ? t("unknown") : twoDecimals(value);
     const values = single === undefined || single === null ? [make("b", {}, shown), ` ${unit}`] : [make("b", {}, twoDecimals(single)), " ", word(label.text)];
     return make("div", { "data-name": name }, make("dt", {}, title), make("dd", {}, ...values), make("dd", { class: "faint" }, meaning));
   });
@@ -147,17 +145,17 @@ function shownDetails() {
 
 /* How far the shown map can be relied on; a low value is a warning. */
 function showReliability() {
-  const { reliability } = data, element = find("reliability"), of = isShownSelected() ? "this map" : "the selected attention map";
+  const { reliability } = data, element = find("reliability"), which = isShownSelected() ? "here" : "selected";
   element.hidden = !reliability && !occlusion; // the map of no model
   element.classList.toggle("warning", Boolean(reliability?.is_low));
-  const share = reliability && `About ${Math.round(100 * reliability.value)} % of the links of ${of} are right in this sentence.`;
-  element.textContent = !reliability ? "The reliability of the maps of this sentence was not measured."
-    : reliability.is_low ? `Do not rely on ${isShownSelected() ? "this map" : "maps of this sentence"}. ${share}` : share;
+  const share = reliability && t(`right-${which}`, { share: percentOf(reliability.value) });
+  element.textContent = !reliability ? t("not-measured") : reliability.is_low ? `${t(`wrong-${which}`)} ${share}` : share;
 }
 
-const FLAGS = { row: ["unsupported", "Perhaps hallucinated, because no source word explains it"], column: ["omitted", "Perhaps dropped, because the translation is more likely without it"] };
+const FLAGS = { row: "unsupported", column: "omitted" };
 
-const shareOf = (number) => `${Math.round(100 * data.sourceShare[number])} % of the contributions to this word come from the source, the rest from earlier output words`;
+const percentOf = (share) => t("percent", { value: Math.round(100 * share) });
+const shareOf = (number) => t("source-share", { share: percentOf(data.sourceShare[number]) });
 
 /* Mark output words without support and source words without a translation; a tooltip has the share of the source. */
 function showFlags() {
@@ -167,11 +165,11 @@ function showFlags() {
       if (label.word in data.sourceShare) ribbons.words.row[number].title = shareOf(label.word);
     });
   }
-  for (const [side, [name, meaning]] of Object.entries(FLAGS)) {
+  for (const [side, name] of Object.entries(FLAGS)) {
     state.map[`${side}s`].forEach((label, number) => {
       if (label.word === null || !data.flags[side].includes(label.word)) return;
       ribbons.words[side][number].classList.add(name);
-      ribbons.words[side][number].title = [meaning, ribbons.words[side][number].title].filter(Boolean).join(". ");
+      ribbons.words[side][number].title = [t(name), ribbons.words[side][number].title].filter(Boolean).join(". ");
     });
   }
 }
@@ -180,7 +178,7 @@ function showFlags() {
 function describeFlags() {
   const words = { row: recording.target.words, column: recording.source.words };
   const lines = Object.entries(FLAGS).filter(([side]) => data.flags[side].length)
-    .map(([side, [, meaning]]) => make("span", {}, `${meaning}: `, ...joinGroups(data.flags[side].map((number) => [word(words[side][number])]), " · ")));
+    .map(([side, name]) => make("span", {}, `${t(name)}: `, ...joinGroups(data.flags[side].map((number) => [word(words[side][number])]), " · ")));
   find("flags").hidden = !lines.length;
   find("flags").replaceChildren(...joinGroups(lines.map((line) => [line]), make("br")));
 }
@@ -188,14 +186,14 @@ function describeFlags() {
 /* The map as a table for screen readers. */
 function showAsText() {
   if (!find("as-text").open) return;
-  const { map } = state, headings = ["Word", "Largest weight", "Second", "Third", "Entropy"];
+  const { map } = state, headings = ["word", "largest-weight", "second", "third", "entropy"];
   const entropy = entropies(map);
   const rows = map.rows.map((label, row) => {
     const top = topOf(Array.from(rowOf(map, row)));
     const cells = [0, 1, 2].map((rank) => make("td", {}, ...(top[rank] ? [word(map.columns[top[rank][0]].text), ` ${twoDecimals(top[rank][1])}`] : ["–"])));
     return make("tr", {}, make("th", { scope: "row" }, word(label.text)), ...cells, make("td", {}, twoDecimals(entropy[row])));
   });
-  const head = make("thead", {}, make("tr", {}, ...headings.map((text) => make("th", { scope: "col" }, text))));
+  const head = make("thead", {}, make("tr", {}, ...headings.map((text) => make("th", { scope: "col" }, t(text)))));
   find("as-text").querySelector("div").replaceChildren(make("table", {}, head, make("tbody", {}, ...rows)));
 }
 
@@ -221,21 +219,17 @@ function goldCells(map) {
       .flatMap((row) => indicesWhere(map.columns, (label) => label.word === source).map((column) => [row, column, isSure])));
 }
 
-const SIDE_NAMES = {
-  cross: { column: "source", row: "output" },
-  encoder: { column: "keys", row: "queries" },
-  decoder: { column: "keys", row: "queries" },
-};
+const sideNames = (kind) => (kind === "cross" ? { column: t("source"), row: t("output") } : { column: t("keys"), row: t("queries") });
 
 function showView() {
   state.map = state.showsOcclusion ? occlusionMap(recording, occlusion) : mapOf(recording, state.view);
   state.numbers = computeNumbers();
   const gold = goldCells(state.map);
   const description = [shownWarning(), shownDetails()].filter(Boolean).join("; ");
-  ribbons.show(state.map, gold, SIDE_NAMES[state.map.view.kind]);
+  ribbons.show(state.map, gold, sideNames(state.map.view.kind));
   showFlags();
   heatmap.show(state.map, gold);
-  find("heat").setAttribute("aria-label", `Heat map of the ${description}. The table below has the same numbers.`);
+  find("heat").setAttribute("aria-label", t("heat-label", { description }));
   find("description").textContent = description;
   showReliability();
   showControls();
@@ -247,26 +241,23 @@ function showView() {
 // --- controls ------------------------------------------------------------------------------------------------------
 
 const OCCLUSION_DESCRIPTION = "occlusion: each row is how much less likely the output word becomes without each source word, as shares";
-const MAP_NAMES = { attention: "What it attended to", occlusion: "What mattered" };
 
 /* The two questions a map answers; the second needs occlusion. */
 function mapSwitch() {
   if (!occlusion) return null;
-  const buttons = Object.entries(MAP_NAMES).map(([name, text]) => {
-    const element = make("button", { type: "button", "data-option": name }, text);
+  const buttons = ["attention", "occlusion"].map((name) => {
+    const element = make("button", { type: "button", "data-option": name }, t(`map-${name}`));
     element.addEventListener("click", () => { clearActive(); state.showsOcclusion = name === "occlusion"; showView(); });
     return element;
   });
-  return make("div", { class: "options", role: "group", "aria-label": "Map", "data-field": "map" }, ...buttons);
+  return make("div", { class: "options", role: "group", "aria-label": t("map"), "data-field": "map" }, ...buttons);
 }
 
-const GROUPS = { kind: "Attention", measure: "Measure", rows: "Rows", unit: "Unit" };
-
 function makeControls() {
-  const groups = [mapSwitch(), optionGroup("kind", kindsOf(recording)), viewSelect("layer", "Layer"), viewSelect("head", "Head"),
+  const groups = [mapSwitch(), optionGroup("kind", kindsOf(recording)), viewSelect("layer"), viewSelect("head"),
     ...["measure", "rows", "unit"].map((field) => optionGroup(field, Object.keys(data.names[field])))];
-  if (data.gold) groups.push(button("gold", "Gold alignment", () => { state.showsGold = !state.showsGold; showView(); }));
-  if (data.selected) groups.push(button("selected", "Selected map", () => setView({ ...data.selected.view, unit: state.view.unit })));
+  if (data.gold) groups.push(button("gold", t("gold"), () => { state.showsGold = !state.showsGold; showView(); }));
+  if (data.selected) groups.push(button("selected", t("selected"), () => setView({ ...data.selected.view, unit: state.view.unit })));
   find("controls").replaceChildren(...groups.filter(Boolean));
 }
 
@@ -279,14 +270,14 @@ const button = (id, text, onClick) => {
 function optionGroup(field, options) {
   if (options.length < 2) return null;
   const buttons = options.map((option) => {
-    const element = make("button", { type: "button", "data-option": option, title: data.names[field][option] }, option);
+    const element = make("button", { type: "button", "data-option": option, title: data.names[field][option] }, t(`${field}-${option}`));
     element.addEventListener("click", () => setView({ [field]: option }));
     return element;
   });
-  return make("div", { class: "options", role: "group", "aria-label": GROUPS[field], "data-field": field }, make("span", { class: "faint" }, GROUPS[field]), ...buttons);
+  return make("div", { class: "options", role: "group", "aria-label": t(field), "data-field": field }, make("span", { class: "faint" }, t(field)), ...buttons);
 }
 
-const viewSelect = (field, title) => indexSelect(field, title, 1, null, (index) => setView({ [field]: index }));
+const viewSelect = (field) => indexSelect(field, t(field), 1, null, (index) => setView({ [field]: index }));
 
 function showControls() {
   const { view } = state, map = state.showsOcclusion ? "occlusion" : "attention";
@@ -328,8 +319,8 @@ function tilesOf(view) {
 }
 
 function tileName({ layer, head }) {
-  if (layer === null) return "all layers · mean";
-  return `layer ${layer} · ${head === null ? "mean" : `head ${head}`}`;
+  if (layer === null) return t("all-layers");
+  return head === null ? t("layer-mean", { layer }) : t("layer-head", { layer, head });
 }
 
 let shownTiles = ""; // tiles depend on only a part of the view
@@ -339,9 +330,7 @@ function showTiles() {
   if (key !== shownTiles) {
     shownTiles = key;
     find("tiles").replaceChildren(...tilesOf(view).map(tileButton));
-    find("order").textContent = occlusion && view.kind === "cross"
-      ? "Sorted by agreement with occlusion: 1 if the most attended source word of each output word is the one that matters most."
-      : "Sorted by sharpness: 1 if each word attends to one word; attention on BOS and EOS does not count.";
+    find("order").textContent = t(occlusion && view.kind === "cross" ? "by-agreement" : "by-sharpness");
   }
   const tiles = [...find("tiles").children];
   const isOneHead = recording.parts[0][view.kind].heads === 1; // then the head and the mean are the same
@@ -355,7 +344,7 @@ function showTiles() {
 function tileButton(tile) {
   const canvas = make("canvas", { "aria-hidden": "true" });
   paint(canvas, tile.map, currentHue());
-  const badge = tile.isSelected ? [make("span", { class: "badge", title: data.selected.text }, "selected")] : [];
+  const badge = tile.isSelected ? [make("span", { class: "badge", title: data.selected.text }, t("is-selected"))] : [];
   const element = make("button", { type: "button", class: "tile", "data-layer": String(tile.layer), "data-head": String(tile.head) },
     make("span", { class: "frame" }, canvas), tileName(tile), make("span", { class: "score faint" }, twoDecimals(tile.score), ...badge));
   element.addEventListener("click", () => setView({ layer: tile.layer, head: tile.head }));
@@ -420,8 +409,6 @@ function focusWord(number) {
 
 // --- what if -------------------------------------------------------------------------------------------------------
 
-const QUESTIONS = { mask: "Mask a source word", ablate: "Ablate a head", sharpen: "Sharpen or flatten the attention" };
-
 function makeWhatIf() {
   if (!data.counterfactuals.length) return;
   find("tabs").hidden = false;
@@ -429,9 +416,15 @@ function makeWhatIf() {
   find("explore").setAttribute("aria-labelledby", "tab-explore");
   for (const tab of find("tabs").children) tab.addEventListener("click", () => showTab(tab));
   setRoving([...find("tabs").children], 0);
+}
+
+function showQuestions() {
   const kinds = [...new Set(data.counterfactuals.map((answer) => answer.kind))];
   find("questions").replaceChildren(...kinds.map(questionGroup));
+  if (shownAnswer) showAnswer(shownAnswer);
 }
+
+const phraseOf = ({ kind, values }) => t(values.factor < 1 ? "flatten" : kind, values);
 
 function showTab(shownTab) {
   for (const tab of find("tabs").children) {
@@ -449,37 +442,38 @@ const isChanged = (answer) => answer.diff.some(([kind]) => kind !== "same");
 function questionGroup(kind) {
   const answers = data.counterfactuals.filter((answer) => answer.kind === kind);
   const buttons = kind === "mask" ? recording.source.words.map((text, index) => questionButton(answers.find((answer) => answer.source_word === index), text))
-    : answers.map((answer) => questionButton(answer, answer.question));
-  return make("div", { class: "question", role: "group", "aria-label": QUESTIONS[kind] ?? kind }, make("h2", {}, QUESTIONS[kind] ?? kind), make("div", { class: "line" }, ...buttons));
+    : answers.map((answer) => questionButton(answer, phraseOf(answer)));
+  return make("div", { class: "question", role: "group", "aria-label": t(`ask-${kind}`) }, make("h2", {}, t(`ask-${kind}`)), make("div", { class: "line" }, ...buttons));
 }
 
 function questionButton(answer, text) {
   const element = make("button", { type: "button", class: "word", disabled: !answer, "data-answer": answer ? data.counterfactuals.indexOf(answer) : null }, word(text));
   if (answer) {
     element.classList.toggle("changes", isChanged(answer));
-    element.title = isChanged(answer) ? "changes the output" : "does not change the output";
+    element.title = t(isChanged(answer) ? "changes" : "unchanged");
     element.addEventListener("click", () => showAnswer(answer));
   }
   return element;
 }
 
+let shownAnswer = null;
+
 function showAnswer(answer) {
+  shownAnswer = answer;
   const number = String(data.counterfactuals.indexOf(answer)), { attention } = answer;
   for (const element of document.querySelectorAll("#questions button")) element.setAttribute("aria-pressed", String(element.dataset.answer === number));
-  const heading = `${capitalize(answer.question)}: ${isChanged(answer) ? "the output changes" : "the output stays the same"}`;
+  const heading = t(isChanged(answer) ? "now-changes" : "now-same", { question: phraseOf(answer) });
   find("answer").replaceChildren(make("h2", {}, heading),
-    textLine("before", answer.diff, "removed", "del"), textLine("after", answer.diff, "added", "ins"), ...scoreLine(answer));
+    textLine(t("before"), answer.diff, "removed", "del"), textLine(t("after"), answer.diff, "added", "ins"), ...scoreLine(answer));
   for (const id of ["answer-stage", "no-attention"]) find(id).hidden = true;
   find("answer-description").textContent = attention ? attention.shows : "";
   if (attention) showAnswerMap(attention);
 }
 
-const capitalize = (text) => text.charAt(0).toUpperCase() + text.slice(1);
-
 function scoreLine({ before, score }) {
   if (score === null) return [];
   const scores = [before, score].filter((value) => value !== null).map((value) => twoDecimals(value).replace("-", "−"));
-  return [make("p", { class: "faint" }, `Score ${scores.join(" → ")}: mean log-probability of a token.`)];
+  return [make("p", { class: "faint" }, t("score", { scores: scores.join(" → ") }))];
 }
 
 const PLAIN_VIEW = { kind: "cross", layer: null, head: null, rows: "predicting", measure: "weights", unit: "words" };
@@ -492,7 +486,7 @@ function showAnswerMap(attention) {
   const map = mapOf(readRecording(attention), PLAIN_VIEW), isEmpty = !map.values.some((weight) => weight > 0);
   find("answer-stage").hidden = isEmpty;
   find("no-attention").hidden = !isEmpty; // the shown head is ablated
-  answerRibbons.show(map, null, SIDE_NAMES.cross);
+  answerRibbons.show(map, null, sideNames("cross"));
 }
 
 // --- files ---------------------------------------------------------------------------------------------------------
@@ -516,11 +510,16 @@ const ribbons = new Ribbons(find("stage"), onWordEvent);
 const heatmap = new Heatmap(find("heat"), onWordEvent);
 
 function start() {
-  makeControls();
   makeWhatIf();
   makeDownloads();
-  describeFlags();
-  showView();
+  initLanguage(find("page-language"));
+  onLanguageChange(() => {
+    shownTiles = "";
+    makeControls();
+    showQuestions();
+    describeFlags();
+    showView();
+  });
   document.addEventListener("keydown", onKey);
   find("previous").addEventListener("click", () => stepReplay(-1));
   find("next").addEventListener("click", () => stepReplay(1));

@@ -5,22 +5,22 @@ const BYTE_LEVELS = 255; // of a packed weight
 
 const find = (id) => document.getElementById(id);
 const corpus = JSON.parse(find("softgaze-page").textContent);
-const count = (value) => value.toLocaleString("en");
-const percent = (value) => `${Math.round(100 * value)} %`;
+const count = (value) => formatNumber(value);
+const percent = (value) => t("percent", { value: Math.round(100 * value) });
 
 /* Columns to sort by: the value (null if missing), whether large is bad, and the format. */
 const COLUMNS = {
-  line: { title: "Line", value: (sentence) => sentence.line, isBad: false, show: count },
-  uncovered: { title: "Uncovered", value: (sentence) => (sentence.uncovered?.length ?? 0) + (sentence.shortfall ?? 0) / 1000, isBad: true, show: (value) => String(Math.floor(value)) },
-  omitted: { title: "Omitted", value: (sentence) => (sentence.omitted ? sentence.misfit : 0), isBad: true, show: (value) => `${value.toFixed(1)} nats` },
-  unsupported: { title: "Unsupported", value: (sentence) => sentence.unsupported?.length ?? 0, isBad: true, show: String },
-  repetition: { title: "Repeated", value: (sentence) => (sentence.repeated?.length ?? 0) / Math.max(sentence.output.length, 1), isBad: true, show: percent },
-  coverage: { title: "Coverage", value: (sentence) => sentence.coverage, isBad: false, show: percent },
-  reliability: { title: "Reliability", value: (sentence) => sentence.reliability ?? null, isBad: false, show: percent },
-  faithfulness: { title: "Faithfulness", value: (sentence) => sentence.faithfulness, isBad: false, show: (value) => value.toFixed(2) },
-  aer: { title: "AER", value: (sentence) => sentence.aer ?? null, isBad: true, show: percent },
-  chrf: { title: "chrF", value: (sentence) => sentence.scores?.chrf ?? null, isBad: false, show: (value) => value.toFixed(0) },
-  length: { title: "Words", value: (sentence) => sentence.source.length, isBad: true, show: String },
+  line: { value: (sentence) => sentence.line, isBad: false, show: count },
+  uncovered: { value: (sentence) => (sentence.uncovered?.length ?? 0) + (sentence.shortfall ?? 0) / 1000, isBad: true, show: (value) => String(Math.floor(value)) },
+  omitted: { value: (sentence) => (sentence.omitted ? sentence.misfit : 0), isBad: true, show: (value) => t("in-nats", { value: value.toFixed(1) }) },
+  unsupported: { value: (sentence) => sentence.unsupported?.length ?? 0, isBad: true, show: String },
+  repetition: { value: (sentence) => (sentence.repeated?.length ?? 0) / Math.max(sentence.output.length, 1), isBad: true, show: percent },
+  coverage: { value: (sentence) => sentence.coverage, isBad: false, show: percent },
+  reliability: { value: (sentence) => sentence.reliability ?? null, isBad: false, show: percent },
+  faithfulness: { value: (sentence) => sentence.faithfulness, isBad: false, show: (value) => value.toFixed(2) },
+  aer: { value: (sentence) => sentence.aer ?? null, isBad: true, show: percent },
+  chrf: { value: (sentence) => sentence.scores?.chrf ?? null, isBad: false, show: (value) => value.toFixed(0) },
+  length: { value: (sentence) => sentence.source.length, isBad: true, show: String },
 };
 const shownColumns = Object.keys(COLUMNS).filter((name) => corpus.sentences.some((sentence) => COLUMNS[name].value(sentence) !== null));
 
@@ -76,8 +76,8 @@ function show(changes) {
   showRankings();
   showHead();
   find("table").tBodies[0].replaceChildren(...sentences.slice(state.first, state.first + PAGE_SIZE).flatMap(rowsOf));
-  find("count").textContent = sentences.length === 1 ? "1 sentence" : `${count(sentences.length)} sentences`;
-  find("explanation").textContent = state.ranking ? `${corpus.rankings[state.ranking].title}: ${corpus.rankings[state.ranking].explained}.` : "";
+  find("count").textContent = sentences.length === 1 ? t("one-sentence") : t("sentences", { count: count(sentences.length) });
+  find("explanation").textContent = state.ranking ? `${t(`title-${state.ranking}`)}: ${t(`explained-${state.ranking}`)}` : "";
   find("all").hidden = !state.ranking && !state.search && state.column === "line";
   showPager(sentences.length);
 }
@@ -87,10 +87,10 @@ function showRankings() {
 }
 
 function makeRankings() {
-  const buttons = Object.entries(corpus.rankings).map(([name, { title, explained }]) => {
+  const buttons = Object.keys(corpus.rankings).map((name) => {
     const total = corpus.summary.rankings[name];
     if (!total) return null;
-    const button = make("button", { type: "button", "data-name": name, title: explained }, make("b", {}, count(total)), make("span", {}, title));
+    const button = make("button", { type: "button", "data-name": name, title: t(`explained-${name}`) }, make("b", {}, count(total)), make("span", {}, t(`title-${name}`)));
     button.addEventListener("click", () => rank(name));
     return button;
   });
@@ -99,12 +99,12 @@ function makeRankings() {
 
 function showHead() {
   const cells = shownColumns.map((name) => {
-    const button = make("button", { type: "button" }, COLUMNS[name].title);
+    const button = make("button", { type: "button" }, t(`column-${name}`));
     button.addEventListener("click", () => { sortBy(name); document.querySelector(`th[data-name="${name}"] button`).focus(); });
     const sorted = state.column === name && (state.isUp ? "ascending" : "descending");
     return make("th", { scope: "col", class: "number", "data-name": name, "aria-sort": sorted }, button);
   });
-  const text = make("th", { scope: "col" }, make("span", { class: "faint" }, "Sentence"));
+  const text = make("th", { scope: "col" }, make("span", { class: "faint" }, t("sentence")));
   find("table").tHead.replaceChildren(make("tr", {}, cells[0], text, ...cells.slice(1)));
 }
 
@@ -116,9 +116,9 @@ function rowsOf(sentence) {
 }
 
 function numberCell(name, sentence) {
-  const { title, value, show: format, isBad } = COLUMNS[name], number = value(sentence);
+  const { value, show: format, isBad } = COLUMNS[name], number = value(sentence);
   const isEmpty = number === null || (isBad && number === 0);
-  return make("td", { class: isEmpty ? "number zero" : "number", "data-title": title }, isEmpty ? "–" : format(number));
+  return make("td", { class: isEmpty ? "number zero" : "number", "data-title": t(`column-${name}`) }, isEmpty ? "–" : format(number));
 }
 
 function openButton(sentence, isOpen) {
@@ -133,7 +133,7 @@ function openButton(sentence, isOpen) {
 function marked(words, lists) {
   return words.flatMap((text, index) => {
     const names = Object.keys(lists).filter((name) => lists[name]?.includes(index));
-    return [...(index ? [" "] : []), names.length ? make("span", { class: names.join(" "), title: names.join(", ") }, text) : text];
+    return [...(index ? [" "] : []), names.length ? make("span", { class: names.join(" "), title: names.map((name) => t(`is-${name}`)).join(", ") }, text) : text];
   });
 }
 
@@ -145,7 +145,7 @@ function toggle(line) {
 // --- one sentence --------------------------------------------------------------------------------------------------
 
 function detailRow(sentence) {
-  const stage = make("div", { class: "stage" }), heat = make("div", { class: "heat", role: "img", tabindex: 0, "aria-label": "Heat map: source on top, output at the left" });
+  const stage = make("div", { class: "stage" }), heat = make("div", { class: "heat", role: "img", tabindex: 0, "aria-label": t("map-label") });
   const maps = make("div", { id: "maps" }, stage, heat);
   const row = make("tr", {}, make("td", { class: "detail", colspan: shownColumns.length + 1 }, factsOf(sentence), maps));
   requestAnimationFrame(() => draw(mapOfSentence(sentence), stage, heat)); // once it has a width
@@ -162,7 +162,7 @@ function draw(map, stage, container) {
     for (const drawing of drawings) drawing.highlight(active);
   };
   drawings.push(new Ribbons(stage, onEvent), new Heatmap(container, onEvent));
-  drawings[0].show(map, null, { column: "source", row: "output" });
+  drawings[0].show(map, null, { column: t("source"), row: t("output") });
   drawings[1].show(map, null);
 }
 
@@ -179,32 +179,32 @@ function mapOfSentence(sentence) {
 function factsOf(sentence) {
   const named = (words, indices) => [...new Set(indices.map((index) => words[index]))].join(" · ");
   const facts = [
-    ["Uncovered", sentence.uncovered && named(sentence.source, sentence.uncovered)],
-    ["Omitted", sentence.omitted && `${named(sentence.source, sentence.omitted)} (the translation is up to ${sentence.misfit.toFixed(1)} nats more likely without)`],
-    ["Unsupported", sentence.unsupported && named(sentence.output, sentence.unsupported)],
-    ["Repeated", sentence.repeated && named(sentence.output, sentence.repeated)],
-    ["Reference", sentence.reference && sentence.reference.join(" ")],
-    ["Scores", sentence.scores?.chrf !== undefined && `chrF ${sentence.scores.chrf.toFixed(1)}, BLEU ${sentence.scores.bleu.toFixed(1)}`],
-    ["Sink", `${percent(sentence.sink)} of the attention is on BOS and EOS`],
+    [t("column-uncovered"), sentence.uncovered && named(sentence.source, sentence.uncovered)],
+    [t("column-omitted"), sentence.omitted && t("omitted-words", { words: named(sentence.source, sentence.omitted), nats: sentence.misfit.toFixed(1) })],
+    [t("column-unsupported"), sentence.unsupported && named(sentence.output, sentence.unsupported)],
+    [t("column-repetition"), sentence.repeated && named(sentence.output, sentence.repeated)],
+    [t("reference-title"), sentence.reference && sentence.reference.join(" ")],
+    [t("scores"), sentence.scores?.chrf !== undefined && `chrF ${sentence.scores.chrf.toFixed(1)}, BLEU ${sentence.scores.bleu.toFixed(1)}`],
+    [t("sink"), t("sink-share", { share: percent(sentence.sink) })],
   ];
   return make("dl", {}, ...facts.filter(([, text]) => text).flatMap(([name, text]) => [make("dt", {}, name), make("dd", { dir: "auto" }, text)]));
 }
 
 // --- distributions, pages, the head --------------------------------------------------------------------------------
 
-const HISTOGRAM_TITLES = { coverage: "Coverage: share of source words with attention", faithfulness: "Faithfulness", length: "Source words" };
+const binText = (edges, i, total) => t("bin", { low: edges[i], high: edges[i + 1], count: total });
 
 function histogram(name, { edges, counts }) {
   const most = Math.max(1, ...counts), barWidth = 300 / counts.length;
   const bars = counts.map((total, i) => {
     const height = (80 * total) / most;
     const bar = makeSvg("rect", { x: i * barWidth + 1, y: 92 - height, width: barWidth - 2, height: Math.max(height, total ? 1 : 0) });
-    bar.append(makeSvg("title", {}, `${edges[i]} to ${edges[i + 1]}: ${count(total)}`));
+    bar.append(makeSvg("title", {}, binText(edges, i, count(total))));
     return bar;
   });
   const texts = edges.map((edge, i) => makeSvg("text", { x: Math.min(Math.max(i * barWidth, 8), 292), y: 104 }, String(edge)));
-  const label = counts.map((total, i) => `${edges[i]} to ${edges[i + 1]}: ${total}`).join("; ");
-  return make("figure", {}, makeSvg("svg", { viewBox: "0 0 300 108", role: "img", "aria-label": label }, ...bars, ...texts), make("figcaption", {}, HISTOGRAM_TITLES[name]));
+  const label = counts.map((total, i) => binText(edges, i, total)).join("; ");
+  return make("figure", {}, makeSvg("svg", { viewBox: "0 0 300 108", role: "img", "aria-label": label }, ...bars, ...texts), make("figcaption", {}, t(`histogram-${name}`)));
 }
 
 function showPager(total) {
@@ -214,24 +214,25 @@ function showPager(total) {
     return button;
   };
   const last = Math.min(state.first + PAGE_SIZE, total);
-  const where = make("span", { class: "faint" }, total ? `${count(state.first + 1)}–${count(last)} of ${count(total)}` : "no sentences found");
-  find("pager").replaceChildren(...(total > PAGE_SIZE ? [page("Previous", state.first - PAGE_SIZE), where, page("Next", state.first + PAGE_SIZE)] : total ? [] : [where]));
+  const where = make("span", { class: "faint" }, total ? t("range", { first: count(state.first + 1), last: count(last), count: count(total) }) : t("none-found"));
+  find("pager").replaceChildren(...(total > PAGE_SIZE ? [page(t("previous"), state.first - PAGE_SIZE), where, page(t("next"), state.first + PAGE_SIZE)] : total ? [] : [where]));
 }
 
 function showHeadline() {
   const { summary, facts, sentences, isComplete } = corpus, { words } = summary;
-  const parts = [`${facts.corpus}, translated by ${facts.model} with beam size ${facts.beam_size}: ${count(summary.sentences)} sentences, ${count(words.all)} source words (${count(words.uncovered)} uncovered, ${count(words.omitted)} omitted); output words: ${count(words.unsupported)} unsupported, ${count(words.repeated)} repeated.`];
-  if (summary.aer !== null) parts.push(`The alignment error rate on the reference is ${(100 * summary.aer).toFixed(1)} %.`);
-  if (summary.empty) parts.push(`${count(summary.empty)} empty lines were skipped.`);
-  if (!isComplete) parts.push(`This page lists the worst ${count(sentences.length)}; the counts include all.`);
+  const counts = { sentences: summary.sentences, words: words.all, ...words };
+  const shown = Object.fromEntries(Object.entries(counts).map(([name, value]) => [name, count(value)]));
+  const parts = [t("headline", { corpus: facts.corpus, model: facts.model, beam: facts.beam_size, ...shown })];
+  if (summary.aer !== null) parts.push(t("headline-aer", { aer: t("percent", { value: (100 * summary.aer).toFixed(1) }) }));
+  if (summary.empty) parts.push(t("headline-empty", { count: count(summary.empty) }));
+  if (!isComplete) parts.push(t("headline-worst", { count: count(sentences.length) }));
   find("headline").textContent = parts.join(" ");
-  find("description").textContent = `Maps: ${facts.shows}.`;
+  find("description").textContent = t("maps", { description: facts.shows });
 }
 
 function start() {
-  showHeadline();
-  makeRankings();
-  find("histograms").replaceChildren(...Object.entries(corpus.summary.histograms).map(([name, bins]) => histogram(name, bins)));
+  for (const [name, { title, explained }] of Object.entries(corpus.rankings)) Object.assign(STRINGS.en, { [`title-${name}`]: title, [`explained-${name}`]: `${explained}.` });
+  initLanguage(find("page-language"));
   find("search").addEventListener("input", (event) => show({ search: event.target.value, first: 0, open: null }));
   find("controls").addEventListener("submit", (event) => event.preventDefault());
   find("all").addEventListener("click", () => {
@@ -241,7 +242,12 @@ function start() {
   });
   const worst = Object.keys(corpus.rankings).find((name) => corpus.summary.rankings[name]);
   if (worst) rank(worst);
-  else show({});
+  onLanguageChange(() => {
+    showHeadline();
+    makeRankings();
+    find("histograms").replaceChildren(...Object.entries(corpus.summary.histograms).map(([name, bins]) => histogram(name, bins)));
+    show({});
+  });
 }
 
 start();

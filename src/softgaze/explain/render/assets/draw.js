@@ -7,7 +7,7 @@ const MAX_LISTED = 3; // words listed before the rest is counted
 const MANY_WORDS = 24; // vertical lines with more words are set tighter
 const MIN_PRINTED = 0.1; // smallest weight with its number in the heat map
 const DARK_CELL = 0.55; // text on cells above this weight is light
-const MARK_NAMES = { [BOS_MARK]: "beginning of the sentence", [EOS_MARK]: "end of the sentence" };
+const MARK_NAMES = { [BOS_MARK]: "bos", [EOS_MARK]: "eos" };
 
 // --- elements ------------------------------------------------------------------------------------------------------
 
@@ -51,11 +51,11 @@ const joinGroups = (groups, separator = ", ") => groups.flatMap((group, index) =
 const UNSPACED = /[\p{Script=Han}\p{Script=Hiragana}\p{Script=Katakana}\p{Script=Thai}\p{Script=Lao}\p{Script=Khmer}\p{Script=Myanmar}]/u;
 
 /* One side of a diff: the unchanged words, and those of kind `marked` ("removed" or "added") in elements `tag`. */
-function textLine(name, diff, marked, tag, empty = "(empty)") {
+function textLine(name, diff, marked, tag) {
   const parts = diff.filter(([kind]) => kind === "same" || kind === marked);
   const isSpaced = diff.some(([, text]) => /\s/.test(text)) || !UNSPACED.test(diff.map(([, text]) => text).join(""));
   const shown = parts.flatMap(([kind, text], index) => [index && isSpaced ? " " : "", kind === "same" ? text : make(tag, {}, text)]);
-  return make("p", { class: "text-line" }, make("span", { class: "faint" }, name), make("span", { dir: "auto" }, ...(shown.length ? shown : [empty])));
+  return make("p", { class: "text-line" }, make("span", { class: "faint" }, name), make("span", { dir: "auto" }, ...(shown.length ? shown : [t("empty")])));
 }
 
 // --- roving tab index: one element of a group is in the tab order, arrow keys reach the others ----------------------
@@ -82,7 +82,7 @@ function indexSelect(field, title, count, selected, onChange) {
 }
 
 function indexOptions(count) {
-  const all = make("option", { value: "" }, count > 1 ? `mean of ${count}` : "the only one");
+  const all = make("option", { value: "" }, count > 1 ? t("mean-of", { count }) : t("only-one"));
   return [all, ...selectIndices(null, count > 1 ? count : 0).map((index) => make("option", { value: index }, index))];
 }
 
@@ -186,7 +186,7 @@ class Ribbons {
 }
 
 function wordButton(label, side, number) {
-  const names = label.word === null ? { "aria-label": MARK_NAMES[label.text] ?? label.text } : {};
+  const names = label.word === null ? { "aria-label": label.text in MARK_NAMES ? t(MARK_NAMES[label.text]) : label.text } : {};
   const classes = label.word === null ? "word mark" : "word";
   const shown = make("span", { dir: "auto" }, label.text || "\u00a0");
   return make("button", { type: "button", class: classes, "data-side": side, "data-number": number, title: label.text.length > 20 && label.text, ...names }, shown);

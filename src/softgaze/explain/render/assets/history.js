@@ -29,11 +29,11 @@ function pause() {
 }
 
 function showPlaying() {
-  find("play").textContent = state.timer ? "Pause" : "Play";
+  find("play").textContent = t(state.timer ? "pause" : "play");
   find("play").setAttribute("aria-pressed", String(Boolean(state.timer)));
 }
 
-const momentOf = ({ step, minutes }) => `step ${step.toLocaleString("en")}, ${minutes.toFixed(1)} minutes`;
+const momentOf = ({ step, minutes }) => t("at-step", { step: formatNumber(step), minutes: minutes.toFixed(1) });
 
 function show() {
   const snapshot = snapshots[state.index], map = mapOf(snapshot.recording, state.view);
@@ -41,9 +41,9 @@ function show() {
   find("slider").setAttribute("aria-valuetext", momentOf(snapshot));
   find("moment").textContent = momentOf(snapshot);
   find("text").replaceChildren(...markNewWords(snapshot, snapshots[state.index - 1]));
-  ribbons.show(map, null, { column: "source", row: "reference" });
+  ribbons.show(map, null, { column: t("source"), row: t("reference") });
   heatmap.show(map, null);
-  find("heat").setAttribute("aria-label", `Heat map at ${momentOf(snapshot)}`);
+  find("heat").setAttribute("aria-label", t("heat-at", { moment: momentOf(snapshot) }));
   find("description").textContent = describeMap(snapshot.recording, state.view, data.names, data.selected);
   showCursor(snapshot);
 }
@@ -51,14 +51,14 @@ function show() {
 /* The output of the model; words that are not in the previous output are underlined. */
 function markNewWords(snapshot, previous) {
   const known = new Set(previous?.text.split(" "));
-  if (!snapshot.text) return [make("span", { class: "faint" }, "(empty)")];
+  if (!snapshot.text) return [make("span", { class: "faint" }, t("empty"))];
   return snapshot.text.split(" ").flatMap((text, index) =>
     [...(index ? [" "] : []), previous && !known.has(text) ? make("span", { class: "new" }, text) : text]);
 }
 
 // --- scores --------------------------------------------------------------------------------------------------------
 
-const SCORES = { loss: "dev loss", bleu: "dev BLEU" };
+const SCORES = ["loss", "bleu"];
 const xOf = (snapshot) => (CHART_WIDTH * snapshot.step) / Math.max(1, snapshots.at(-1).step);
 
 /* Each score has its own scale from 0 to its largest value. */
@@ -75,7 +75,7 @@ function scoreLine(name) {
 }
 
 function makeChart() {
-  const lines = Object.keys(SCORES).flatMap(scoreLine);
+  const lines = SCORES.flatMap(scoreLine);
   const ticks = snapshots.map((snapshot) => makeSvg("line", { class: "tick", x1: xOf(snapshot).toFixed(1), x2: xOf(snapshot).toFixed(1), y1: CHART_HEIGHT - 4, y2: CHART_HEIGHT }));
   const axis = makeSvg("line", { class: "tick", x1: 0, x2: CHART_WIDTH, y1: CHART_HEIGHT, y2: CHART_HEIGHT });
   const cursor = makeSvg("line", { class: "cursor", y1: 0, y2: CHART_HEIGHT });
@@ -95,11 +95,11 @@ function showCursor(snapshot) {
   const cursor = document.querySelector(".cursor"), x = xOf(snapshot).toFixed(1);
   cursor.setAttribute("x1", x);
   cursor.setAttribute("x2", x);
-  const scores = Object.entries(SCORES).map(([name, title]) => {
+  const scores = SCORES.map((name) => {
     const value = snapshot.scores[name];
-    return make("span", {}, make("i", { class: name }), `${title} ${value === undefined ? "–" : value.toFixed(name === "loss" ? 2 : 1)}`);
+    return make("span", {}, make("i", { class: name }), `${t(name)} ${value === undefined ? "–" : value.toFixed(name === "loss" ? 2 : 1)}`);
   });
-  const note = make("span", { class: "faint" }, `each on a scale from 0 to its largest value; steps 0 to ${snapshots.at(-1).step.toLocaleString("en")}`);
+  const note = make("span", { class: "faint" }, t("chart-note", { step: formatNumber(snapshots.at(-1).step) }));
   document.querySelector("#chart p").replaceChildren(...scores, note);
 }
 
@@ -112,9 +112,9 @@ const onWordEvent = (name, side, number) => {
 };
 const ribbons = new Ribbons(find("stage"), onWordEvent), heatmap = new Heatmap(find("heat"), onWordEvent);
 
-function viewSelect(field, title) {
+function viewSelect(field) {
   const count = snapshots[0].recording.parts[0].cross[`${field}s`];
-  return indexSelect(field, title, count, state.view[field], (index) => {
+  return indexSelect(field, t(field), count, state.view[field], (index) => {
     state.view = { ...state.view, [field]: index };
     show();
   });
@@ -139,12 +139,16 @@ function start() {
   find("slider").max = snapshots.length - 1;
   find("slider").addEventListener("input", (event) => { pause(); goTo(Number(event.target.value)); });
   find("play").addEventListener("click", togglePlay);
-  find("controls").replaceChildren(viewSelect("layer", "Layer"), viewSelect("head", "Head"));
   document.addEventListener("keydown", onKey);
   addEventListener("resize", show);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", show); // the canvas has no CSS colours
   makeChart();
-  show();
+  initLanguage(find("page-language"));
+  onLanguageChange(() => {
+    find("controls").replaceChildren(viewSelect("layer"), viewSelect("head"));
+    showPlaying();
+    show();
+  });
   drawings.push(ribbons, heatmap);
 }
 

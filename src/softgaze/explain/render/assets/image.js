@@ -15,7 +15,7 @@ const items = [...document.querySelectorAll("script[id^=softgaze-attention]")].m
 const state = { index: 0, view: null, map: null, isRaw: false, isSelf: false, pinned: null, hovered: null, dragStart: null };
 
 const currentItem = () => items[state.index];
-const percent = (share) => `${(100 * share).toFixed(share < 0.0995 ? 1 : 0)} %`;
+const percent = (share) => t("percent", { value: (100 * share).toFixed(share < 0.0995 ? 1 : 0) });
 
 // --- properties of an item -----------------------------------------------------------------------------------------
 
@@ -188,12 +188,16 @@ function showActive() {
 
 // --- text ----------------------------------------------------------------------------------------------------------
 
-const range = (name, first, last) => (first === last ? `${name} ${first + 1}` : `${name}s ${first + 1} to ${last + 1}`);
-const regionName = ({ top, left, bottom, right }) => `${range("Row", top, bottom)}, ${range("column", left, right)}`;
+const cellName = (cell, columns) => t("cell", { row: Math.floor(cell / columns) + 1, column: (cell % columns) + 1 });
+
+function regionName({ top, left, bottom, right }) {
+  const key = top === bottom ? (left === right ? "one-cell" : "one-row") : left === right ? "one-column" : "region";
+  return t(key, { top: top + 1, bottom: bottom + 1, left: left + 1, right: right + 1 });
+}
 
 function describeActive(active, shares) {
-  if (!wordRows(state.map).length) return ["The caption is empty."];
-  if (!active) return [`Caption of ${data.imageNames[state.index] || "this image"}.`];
+  if (!wordRows(state.map).length) return [t("caption-empty")];
+  if (!active) return [t("caption-of", { name: data.imageNames[state.index] || t("this-image") })];
   if (active.region && state.isSelf) return describeSelf(active.region);
   return active.region ? describeRegion(active.region, shares) : describeWord(active.row);
 }
@@ -202,19 +206,19 @@ function describeRegion(region, shares) {
   const { rows, columns } = gridOf(currentItem()), uniform = cellsIn(region).length / (rows * columns);
   const top = sortShares(shares).slice(0, MAX_LISTED).filter(([, share]) => share >= MIN_SHARE)
     .map(([row, share]) => [word(state.map.rows[row].text), ` ${percent(share)}`]);
-  return [`${regionName(region)} ← `, ...(top.length ? joinGroups(top) : ["nothing"]), `; uniform attention: ${percent(uniform)}`];
+  return [`${regionName(region)} ← `, ...(top.length ? joinGroups(top) : [t("nothing")]), t("uniform-share", { share: percent(uniform) })];
 }
 
 function describeSelf(region) {
   const own = selfAttention(region), top = argmax(own), { columns } = gridOf(currentItem()), inside = sum(cellsIn(region).map((cell) => own[cell]));
-  return [`${regionName(region)}: self-attention largest at row ${Math.floor(top / columns) + 1}, column ${(top % columns) + 1} (${percent(own[top])}); ${percent(inside)} stays inside`];
+  return [regionName(region), t("self-largest", { cell: cellName(top, columns), share: percent(own[top]), inside: percent(inside) })];
 }
 
 function describeWord(row) {
   const tile = tileOf(state.map, row), top = argmax(tile), { columns } = gridOf(currentItem()), prob = probOf(state.map, row);
-  const name = [word(state.map.rows[row].text), prob === null ? ": " : ` (probability ${twoDecimals(prob)}): `];
-  if (top < 0) return [...name, "no attention to the image"];
-  return [...name, `largest weight at row ${Math.floor(top / columns) + 1}, column ${(top % columns) + 1} (${percent(tile[top])}); ${cellsWithHalf(tile)} of ${tile.length} cells have half of the attention`];
+  const name = [word(state.map.rows[row].text), prob === null ? ": " : `${t("probability", { value: twoDecimals(prob) })}: `];
+  if (top < 0) return [...name, t("no-image-attention")];
+  return [...name, t("weight-at", { cell: cellName(top, columns), share: percent(tile[top]), count: cellsWithHalf(tile), cells: tile.length })];
 }
 
 const sortShares = (shares) => [...shares].sort((a, b) => b[1] - a[1] || a[0] - b[0]);
@@ -231,7 +235,7 @@ function cellsWithHalf(tile) {
 function showWords(active, shares) {
   const probs = new Map(wordRows(state.map).map((row) => [row, probOf(state.map, row)]));
   const hasProbs = [...probs.values()].some((prob) => prob !== null);
-  find("words-title").textContent = active?.region ? "Attention to this region" : hasProbs ? "Probability of each word" : "";
+  find("words-title").textContent = active?.region ? t("region-words") : hasProbs ? t("word-probabilities") : "";
   const rows = active?.region ? sortShares(shares) : hasProbs ? [...probs] : [];
   const full = active?.region ? Math.max(1e-9, ...shares.values()) : 1; // of a bar
   find("words").replaceChildren(...rows.map(([row, share]) => {
@@ -246,11 +250,11 @@ function showAsText() {
   const { map } = state, { columns } = gridOf(currentItem());
   const rows = wordRows(map).map((row) => {
     const tile = tileOf(map, row), top = argmax(tile), prob = probOf(map, row);
-    const cells = [prob === null ? "–" : twoDecimals(prob), top < 0 ? "–" : `row ${Math.floor(top / columns) + 1}, column ${(top % columns) + 1}`, top < 0 ? "–" : percent(tile[top]), String(cellsWithHalf(tile))];
+    const cells = [prob === null ? "–" : twoDecimals(prob), top < 0 ? "–" : cellName(top, columns), top < 0 ? "–" : percent(tile[top]), String(cellsWithHalf(tile))];
     return make("tr", {}, make("th", { scope: "row" }, word(map.rows[row].text)), ...cells.map((text) => make("td", {}, text)));
   });
-  const headings = ["Word", "Probability", "Cell with the largest weight", "Largest weight", "Cells with half of the attention"];
-  const head = make("thead", {}, make("tr", {}, ...headings.map((text) => make("th", { scope: "col" }, text))));
+  const headings = ["word", "probability-title", "largest-cell", "largest-weight", "half-cells"];
+  const head = make("thead", {}, make("tr", {}, ...headings.map((text) => make("th", { scope: "col" }, t(text)))));
   find("as-text").querySelector("div").replaceChildren(make("table", {}, head, make("tbody", {}, ...rows)));
 }
 
@@ -258,14 +262,16 @@ function showAsText() {
 
 let largeImage = null;
 
-function showItem(index) {
+function selectItem(index) {
   state.index = index;
   state.view = currentItem().record.view;
   Object.assign(state, { pinned: null, hovered: null, dragStart: null });
   largeImage = new DimmedImage(currentItem(), LARGE, find("stage"));
-  const { rows, columns } = gridOf(currentItem());
-  find("stage").setAttribute("aria-label", `Image in ${rows} × ${columns} cells: arrow keys select a cell, Shift with an arrow key extends the region`);
-  for (const [i, button] of [...find("images").children].entries()) button.setAttribute("aria-pressed", String(i === index));
+}
+
+function showItem() {
+  find("stage").setAttribute("aria-label", t("image-label", gridOf(currentItem())));
+  for (const [i, button] of [...find("images").children].entries()) button.setAttribute("aria-pressed", String(i === state.index));
   showControls();
   showView();
 }
@@ -278,7 +284,7 @@ function showView() {
   setRoving([...find("caption").children], 0);
   setRoving([...find("tiles").children], 0);
   find("description").textContent = describeMap(currentItem().recording, state.view, data.names, data.selected[state.index]);
-  find("note").textContent = isCropped(currentItem()) ? `${data.note} ${data.cropNote}` : data.note;
+  find("note").textContent = isCropped(currentItem()) ? `${t("image-note")} ${t("crop-note")}` : t("image-note");
   showAsText();
   showActive();
 }
@@ -293,16 +299,16 @@ function tileButton(row) {
 function showControls() {
   const { layers, heads } = currentItem().recording.parts[0].cross;
   const change = (field) => (index) => { state.view = { ...state.view, [field]: index, measure: state.view.measure === "rollout" ? "weights" : state.view.measure }; showView(); };
-  const boxes = [["layer", "Layer", layers], ["head", "Head", heads]].filter(([, , count]) => count > 1)
-    .map(([field, title, count]) => indexSelect(field, title, count, state.view[field], change(field)));
-  const raw = make("button", { type: "button", id: "raw", "aria-pressed": String(state.isRaw) }, "Raw grid");
+  const boxes = [["layer", layers], ["head", heads]].filter(([, count]) => count > 1)
+    .map(([field, count]) => indexSelect(field, t(field), count, state.view[field], change(field)));
+  const raw = make("button", { type: "button", id: "raw", "aria-pressed": String(state.isRaw) }, t("raw-grid"));
   raw.addEventListener("click", () => {
     state.isRaw = !state.isRaw;
     raw.setAttribute("aria-pressed", String(state.isRaw));
     showView();
   });
   state.isSelf = state.isSelf && Boolean(currentItem().recording.parts[0].encoder);
-  const self = make("button", { type: "button", id: "self", "aria-pressed": String(state.isSelf) }, "Self-attention of regions");
+  const self = make("button", { type: "button", id: "self", "aria-pressed": String(state.isSelf) }, t("self-attention"));
   self.addEventListener("click", () => {
     state.isSelf = !state.isSelf;
     self.setAttribute("aria-pressed", String(state.isSelf));
@@ -315,8 +321,8 @@ function makeImages() {
   find("images").hidden = items.length < 2;
   find("images").replaceChildren(...items.map((item, index) => {
     const image = addressOf(item) ? [make("img", { src: addressOf(item), alt: "" })] : [];
-    const button = make("button", { type: "button", title: item.name }, ...image, make("span", { dir: "auto" }, item.name || `image ${index + 1}`));
-    button.addEventListener("click", () => showItem(index));
+    const button = make("button", { type: "button", title: item.name }, ...image, make("span", { dir: "auto" }, item.name || t("image", { number: index + 1 })));
+    button.addEventListener("click", () => { selectItem(index); showItem(); });
     return button;
   }));
 }
@@ -379,13 +385,14 @@ function addWordListeners(container) {
 }
 
 function start() {
-  makeImages();
+  selectItem(0);
   addImageListeners();
   addWordListeners(find("caption"));
   addWordListeners(find("tiles"));
   document.addEventListener("keydown", (event) => { if (event.key === "Escape") clearActive(); });
   find("as-text").addEventListener("toggle", showAsText);
-  showItem(0);
+  initLanguage(find("page-language"));
+  onLanguageChange(() => { makeImages(); showItem(); });
 }
 
 start();

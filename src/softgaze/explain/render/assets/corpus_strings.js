@@ -1,0 +1,43 @@
+/* Strings of the page of a corpus. */
+
+Object.assign(STRINGS.en, {
+  title: "Dropped and repeated words",
+  headline: "{corpus}, translated by {model} with beam size {beam}: {sentences} sentences, {words} source words ({uncovered} uncovered, {omitted} omitted); output words: {unsupported} unsupported, {repeated} repeated.",
+  "headline-aer": "The alignment error rate on the reference is {aer}.", "headline-empty": "{count} empty lines were skipped.", "headline-worst": "This page lists the worst {count}; the counts include all.",
+  rankings: "Rankings, the worst sentences first", distributions: "Distributions over all sentences", search: "Search", "search-hint": "a word, or a line number", "show-all": "Show all",
+  "one-sentence": "1 sentence", sentences: "{count} sentences", "none-found": "no sentences found", table: "Sentences; headings sort, sentences open",
+  pages: "Pages", previous: "Previous", next: "Next", range: "{first}–{last} of {count}", sentence: "Sentence",
+  "column-line": "Line", "column-uncovered": "Uncovered", "column-omitted": "Omitted", "column-unsupported": "Unsupported", "column-repetition": "Repeated", "column-coverage": "Coverage",
+  "column-reliability": "Reliability", "column-faithfulness": "Faithfulness", "column-aer": "AER", "column-chrf": "chrF", "column-length": "Words", "in-nats": "{value} nats",
+  "is-uncovered": "uncovered", "is-omitted": "omitted", "is-unsupported": "unsupported", "is-repeated": "repeated", "is-different": "different",
+  "about-uncovered": "less than a quarter of its expected coverage", "about-omitted": "the translation is more likely without it", "about-unsupported": "no source word explains it",
+  "about-repeated": "repeated", "about-different": "differs from the reference", "marked-word": "word",
+  "omitted-words": "{words} (the translation is up to {nats} nats more likely without)", "reference-title": "Reference", scores: "Scores", "sink-share": "{share} of the attention is on BOS and EOS",
+  "map-label": "Heat map: source on top, output at the left", maps: "Maps: {description}.",
+  "histogram-coverage": "Coverage: share of source words with attention", "histogram-faithfulness": "Faithfulness", "histogram-length": "Source words", bin: "{low} to {high}: {count}",
+});
+
+Object.assign(STRINGS.ko, {
+  title: "빠지거나 되풀이된 단어",
+  headline: "{corpus}: {model} 모델, 빔 크기 {beam}. 문장 {sentences}개, 원문 단어 {words}개(커버리지 부족 {uncovered}개, 누락 {omitted}개). 번역 단어: 근거 없음 {unsupported}개, 반복 {repeated}개.",
+  "headline-aer": "참조 번역에 대한 정렬 오류율(AER)은 {aer}예요.", "headline-empty": "빈 줄 {count}개는 건너뛰었어요.", "headline-worst": "이 페이지에는 가장 나쁜 {count}개만 있고, 개수는 전체를 센 값이에요.",
+  rankings: "순위, 나쁜 문장부터", distributions: "모든 문장의 분포", search: "검색", "search-hint": "단어 또는 줄 번호", "show-all": "모두 보기",
+  "one-sentence": "문장 1개", sentences: "문장 {count}개", "none-found": "찾은 문장이 없어요", table: "문장 목록. 제목을 누르면 정렬하고, 문장을 누르면 열려요",
+  pages: "페이지", previous: "이전", next: "다음", range: "{count}개 중 {first}–{last}", sentence: "문장",
+  "column-line": "줄", "column-uncovered": "커버리지 부족", "column-omitted": "누락", "column-unsupported": "근거 없음", "column-repetition": "반복", "column-coverage": "커버리지",
+  "column-reliability": "신뢰도", "column-faithfulness": "충실도", "column-aer": "AER", "column-chrf": "chrF", "column-length": "단어 수", "in-nats": "{value} nat",
+  "is-uncovered": "커버리지 부족", "is-omitted": "누락", "is-unsupported": "근거 없음", "is-repeated": "반복", "is-different": "참조와 다름",
+  "about-uncovered": "기대 커버리지의 4분의 1 미만", "about-omitted": "이 단어가 없을 때 번역의 확률이 더 높음", "about-unsupported": "원문의 어느 단어로도 설명되지 않음",
+  "about-repeated": "되풀이됨", "about-different": "참조 번역과 다름", "marked-word": "단어",
+  "omitted-words": "{words} (빼면 번역의 로그 확률이 최대 {nats} nat 높아져요)", "reference-title": "참조 번역", scores: "점수", "sink-share": "BOS와 EOS가 어텐션의 {share}를 받아요",
+  "map-label": "히트맵: 위는 원문, 왼쪽은 번역", maps: "맵: {description}.",
+  "histogram-coverage": "커버리지: 어텐션을 받은 원문 단어의 비율", "histogram-faithfulness": "충실도", "histogram-length": "원문 단어 수", bin: "{low}–{high}: {count}개",
+  "title-uncovered": "커버리지 부족", "title-omitted": "누락된 단어", "title-unsupported": "근거 없는 단어", "title-repetition": "되풀이된 단어", "title-faithfulness": "낮은 충실도", "title-reliability": "신뢰도가 낮은 맵", "title-aer": "틀린 연결", "title-chrf": "참조 번역과 다른 문장",
+  "explained-uncovered": "기대 커버리지의 4분의 1도 받지 못한 원문 단어가 있어요. 번역에서 빠졌을 수 있어요.",
+  "explained-omitted": "빼면 번역의 확률이 뚜렷이 높아지는 원문 단어가 있어요. 번역에서 빠졌을 수 있어요.",
+  "explained-unsupported": "원문의 어느 단어로도 설명되지 않는 번역 단어가 있어요. 환각일 수 있어요.",
+  "explained-repetition": "바로 되풀이되거나 같은 원문 단어에 어텐션을 주는 번역 단어가 있어요.",
+  "explained-faithfulness": "어텐션과 가림(occlusion)의 순위 상관이 낮아요. 맵이 실제로 중요했던 단어를 잘 보여 주지 않아요.",
+  "explained-reliability": "맞는 연결의 예상 비율이 낮아요. 모델이 학습한 텍스트와 다른 문장이에요.",
+  "explained-aer": "원문과 참조 번역의 정렬 오류율이에요.", "explained-chrf": "참조 번역에 대한 chrF예요.",
+});
