@@ -1,6 +1,6 @@
-"""Is the stated reliability of attention maps right? Calibrate models on held-out text, compare with gold alignments.
+"""Is the stated reliability of attention maps right? Compare it with gold alignments.
 
-    python -m benchmarks.reliability NAME MODEL TRAIN_SRC TRAIN_TGT DEV_SRC DEV_TGT TEST_SRC TEST_TGT GOLD BASE [NAME …]
+    python -m benchmarks.reliability NAME MODEL TEST_SRC TEST_TGT GOLD BASE [NAME …]
 
 Writes `reliability.md`, `.json` and `.svg`. A link is right if the gold alignment has it as sure or possible.
 References are forced as output, because gold alignments belong to them. MODEL is not changed.
@@ -8,7 +8,6 @@ References are forced as output, because gold alignments belong to them. MODEL i
 
 import json
 import sys
-import time
 from dataclasses import asdict, dataclass
 from itertools import islice
 from pathlib import Path
@@ -17,7 +16,6 @@ import numpy as np
 
 from benchmarks.report import circumstances
 from docs.dark import with_dark_colours
-from softgaze.alignment import train_aligner
 from softgaze.data.corpus import read_lines, read_pairs
 from softgaze.evaluation.confidence_metrics import (
     UNKNOWN,
@@ -27,20 +25,18 @@ from softgaze.evaluation.confidence_metrics import (
     reliability_chart,
 )
 from softgaze.evaluation.tables import Table
-from softgaze.explain.alignment import parse_lines
-from softgaze.explain.recording import Matrix
-from softgaze.explain.reliability import calibrate_reliability, label_links
-from softgaze.training.validation import ALIGNER_PAIRS
+from softgaze.explain.alignment import Alignment, parse_lines
+from softgaze.explain.attention_map import Attention, row_column_normalize
+from softgaze.explain.recording import Flags, Matrix
 from softgaze.translator import load
 
-ARGUMENTS = 10
-HEADER = ["", "sentences", "links", "right", "stated", "error", "correlation", "AUC of links", "fit"]
+ARGUMENTS = 6
+HEADER = ["", "sentences", "links", "right", "stated", "error", "correlation", "AUC of links"]
 DRAWS, MIN_SENTENCES = 2000, 2  # of the bootstrap; a bin with fewer sentences has no interval
 NOTE = (
     "Right: share of the links of the selected map that gold has. Stated: mean reliability. Error: expected "
     "calibration error over ten bins of sentences, weighted by links. Correlation: of the reliability and the share of "
-    "right links of sentences. AUC: probability that a right link has a higher probability than a wrong one. Fit: "
-    "seconds, with the aligner."
+    "right links of sentences. AUC: probability that a right link has a higher probability than a wrong one."
 )
 
 BINS_NOTE = "Confidence interval of the share of right links: bootstrap over the sentences of the bin."
@@ -55,7 +51,6 @@ class Measured:
     stated: float
     correlation: float
     auc: float
-    seconds: float
 
     def reliability(self) -> Reliability:
         """Return it for the chart; the unit of a bin is a link."""
@@ -63,25 +58,13 @@ class Measured:
         return Reliability(rows, self.auc, float("nan"), None)
 
 
-def measure(model: Path, train: list[Path], dev: list[Path], test: list[Path], gold_file: Path, base: int) -> Measured:
+def measure(model: Path, test: list[Path], gold_file: Path, base: int) -> Measured:
     translator = load(model, engine="torch")
-    start = time.perf_counter()
-    pairs = list(read_pairs(*train))
-    aligner = translator.statistical_aligner or train_aligner(pairs[:: max(1, len(pairs) // ALIGNER_PAIRS)])
-    calibration = calibrate_reliability(translator, aligner, list(read_pairs(*dev)))
-    seconds = time.perf_counter() - start
-    if calibration is None:
-        raise SystemExit(f"{model}: its reliability cannot be fitted")
     tested = list(read_pairs(*test))
     gold = parse_lines(list(read_lines(gold_file)), base, str(gold_file))
-    labelled = [
-        label_links(translator, [pair], [own.links | own.possible]) for pair, own in zip(tested, gold, strict=True)
-    ]
-    labelled = [each for each in labelled if len(each.is_right)]
-    probs = [calibration.function.probs(each.features) for each in labelled]
-    stated, right = (
-        np.array([own.mean() for own in values]) for values in (probs, [each.is_right for each in labelled])
-    )
+    found = [label(translator.score(*pair).attention, own) for pair, own in zip(tested, gold, strict=True)]
+    probs, rights = zip(*(each for each in found if each is not None and len(each[0])), strict=True)
+    stated, right = (np.array([own.mean() for own in values]) for values in (probs, rights))
     links = np.array([len(own) for own in probs])
     bins = np.minimum((10 * stated).astype(int), 9)
     masks = [bins == index for index in range(10) if (bins == index).any()]
@@ -91,15 +74,24 @@ def measure(model: Path, train: list[Path], dev: list[Path], test: list[Path], g
         bounds = bootstrap_interval(right[mask], links[mask])
         mean_stated, mean_right, low, high = (round(value, 4) for value in (*means, *bounds))
         rows.append((int(mask.sum()), int(links[mask].sum()), mean_stated, mean_right, low, high))
-    auc = area_under_curve(np.concatenate(probs), np.concatenate([each.is_right for each in labelled]))
+    auc = area_under_curve(np.concatenate(probs), np.concatenate(rights))
     return Measured(
         bins=rows,
         right=round(float(np.average(right, weights=links)), 4),
         stated=round(float(np.average(stated, weights=links)), 4),
         correlation=round(float(np.corrcoef(stated, right)[0, 1]), 4),
         auc=round(auc, 4),
-        seconds=round(seconds, 1),
     )
+
+
+def label(attention: Attention | None, gold: Alignment) -> tuple[Matrix, Flags] | None:
+    """Return the stated probability of each linked word, and whether its largest weight is a gold link."""
+    if attention is None or attention.reliability is None:
+        return None
+    best = row_column_normalize(attention.word_weights()).argmax(axis=1)
+    linked = [(row, value) for row, value in enumerate(attention.reliability.links) if value is not None]
+    right = [(int(best[row]), row) in gold.links | gold.possible for row, _ in linked]
+    return np.array([value for _, value in linked]), np.array(right, bool)
 
 
 def bootstrap_interval(right: Matrix, links: Matrix) -> tuple[float, float]:
@@ -120,7 +112,7 @@ def main() -> None:
     while row := list(islice(arguments, ARGUMENTS)):
         name, model, *paths, base = row
         files = [Path(path) for path in paths]
-        results[name] = measure(Path(model), files[:2], files[2:4], files[4:6], files[6], int(base))
+        results[name] = measure(Path(model), files[:2], files[2], int(base))
         print(name, results[name], flush=True)
     folder = Path(__file__).parent
     (folder / "reliability.json").write_text(
@@ -130,7 +122,7 @@ def main() -> None:
     cells = [
         [name, f"{sum(own[0] for own in each.bins):,}", f"{each.reliability().words:,}"]
         + [f"{100 * value:.1f} %" for value in (each.right, each.stated, each.reliability().ece)]
-        + [f"{each.correlation:.2f}", f"{each.auc:.3f}", f"{each.seconds:.0f} s"]
+        + [f"{each.correlation:.2f}", f"{each.auc:.3f}"]
         for name, each in results.items()
     ]
     bins = [

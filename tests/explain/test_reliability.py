@@ -121,6 +121,27 @@ def test_a_word_without_a_link_does_not_count(tmp_path, monkeypatch):
     assert from_record(to_record(attention)).reliability == attention.reliability
 
 
+class FixedAligner:
+    """Gives the links of a sentence pair fixed scores."""
+
+    threshold = 0.1
+
+    def __init__(self, score):
+        self.score = score
+
+    def scores(self, pairs):
+        return [np.full((len(target.split()), len(source.split())), self.score) for source, target in pairs]
+
+
+@pytest.mark.parametrize(("score", "expected"), [(1.0, 0.99), (0.5, 0.82), (0.0, 0.27)])
+def test_the_word_aligner_of_a_bundle_confirms_links(tmp_path, score, expected):
+    translator = model_with(tmp_path / "model", 0.9)
+    translator.__dict__["statistical_aligner"] = FixedAligner(score)
+    assert translator.translate("the old dog sees a tree.").attention.reliability.value == pytest.approx(
+        expected, abs=1e-3
+    )
+
+
 def test_an_empty_output_has_no_reliability(tmp_path):
     translator, options = model_with(tmp_path / "model", 0.3), SearchOptions(beam_size=1)
     [[source]] = translator.encode(["the dog sees."], options)

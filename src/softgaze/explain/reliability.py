@@ -7,14 +7,15 @@ output, and into how many tokens the source words are split. The reliability of 
 
 The function is fitted on held-out text with the links of a statistical aligner: on references and on the model's own
 translations, of sentences alone and concatenated, of misspelled ones, and of references whose words were replaced pair
-by pair, so that it covers unfamiliar text, too.
+by pair, so that it covers unfamiliar text, too. If the bundle has a word aligner, as that of a guided head, the aligner
+is asked about every link: it is right about text of other domains more often than the attention is.
 """
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
-from typing import Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -26,15 +27,21 @@ from softgaze.explain.explanation import Translator
 from softgaze.explain.map_selection import SentencePairs, candidate_views, concatenate, word_maps
 from softgaze.explain.recording import Flags, Matrix, Recording, SelectedMap, View
 from softgaze.explain.scoring import Scorer, TokenizedPair, record_attention
+from softgaze.explain.word_spans import is_unspaced_text
 from softgaze.search.options import SearchOptions
 from softgaze.special_tokens import EOS
 
-FEATURES = 12
+if TYPE_CHECKING:
+    from softgaze.alignment import StatisticalAligner
+
+FEATURES = 13
 MIN_LOG_PROB = -15.0  # nats: smaller ones are no further evidence
 TINY = 1e-9
 HELD_OUT_PAIRS, GENERATED = 160, 80  # held-out pairs to fit on; translated by the model itself
 CONCATENATED = ((2, 40), (4, 30))  # sentences joined, and how many such texts
 MISSPELLED = ((0.3, 20), (1.0, 10))  # share of misspelled words, and how many such sentences
+# Probability of a link by the score of the bundle's aligner; not confirmed: times that of the fit (docs/log.md).
+CONFIRMED, DENIED = (0.65, 0.34), 0.3
 SUBSTITUTED = 0.25  # weight of a link in a reference with replaced words; chosen on text of another domain, docs/log.md
 SEED = 0
 
@@ -84,10 +91,27 @@ def with_reliability(
             attention = maps[number]
             assert attention is not None
             values = calibration.function.probs(link_features(attention.recording, calibration.view, own))
+            if translator.statistical_aligner is not None:
+                values = with_second_opinion(values, attention, translator.statistical_aligner)
             linked = {target for _, target in attention.alignment().links}
             links = [value if row in linked else None for row, value in enumerate(values.round(4).tolist())]
             found[number] = replace(attention, reliability=LinkReliability(tuple(links)))
     return found
+
+
+def with_second_opinion(probs: Matrix, attention: Attention, aligner: "StatisticalAligner") -> Matrix:
+    """Return the probabilities (T,) that links are right, given the score that a word aligner gives them.
+
+    Scripts without spaces have no words that the aligner could know.
+    """
+    source, target = (text.words for text in (attention.recording.source, attention.recording.target))
+    if is_unspaced_text(source) or is_unspaced_text(target):
+        return probs
+    [scores] = aligner.scores([(" ".join(source), " ".join(target))])
+    best = row_column_normalize(attention.word_weights()).argmax(axis=1)
+    score = scores[np.arange(len(best)), best]
+    confirmed: Matrix = np.where(score > aligner.threshold, CONFIRMED[0] + CONFIRMED[1] * score, DENIED * probs)
+    return confirmed
 
 
 def token_log_probs(scorer: Scorer, pairs: Sequence[TokenizedPair]) -> Iterator[Matrix]:
@@ -103,7 +127,7 @@ def link_features(recording: Recording, view: View, log_probs: Matrix) -> Matrix
     others = [
         other
         for other in candidate_views(recording)
-        if (other.head, other.measure, other.rows) == (None, "weights", view.rows)
+        if (other.head, other.measure, other.rows) == (None, "weights", "predicting")
     ]
     weights, *maps = word_maps(recording, [view, *others])  # each (T, S)
     rows, (height, width) = np.arange(len(weights)), weights.shape
@@ -112,12 +136,23 @@ def link_features(recording: Recording, view: View, log_probs: Matrix) -> Matrix
     of_column = (weights / (weights.sum(axis=0) + TINY))[rows, linked]
     agreement = np.mean([row_column_normalize(each).argmax(axis=1) == linked for each in maps], axis=0)
     mass = np.mean([(each / (each.sum(axis=1, keepdims=True) + TINY))[rows, linked] for each in maps], axis=0)
+    own_weight = weights[rows, linked]  # less than its share of the words if EOS has some
     off_diagonal = np.abs((linked + 0.5) / width - (rows + 0.5) / height)
     own = np.array([log_probs[list(label.positions)].sum() for label in recording.target.core_labels()])
     own = own.clip(min=MIN_LOG_PROB)
     tokens = float(np.mean([len(label.positions) for label in recording.source.core_labels()]))  # of a source word
     means = [of_row.mean(), agreement.mean(), own.mean(), np.exp(own.mean()), tokens]
-    columns = [of_row, of_column, agreement, mass, off_diagonal, own, np.exp(own), *(np.full(height, m) for m in means)]
+    columns = [
+        own_weight,
+        of_row,
+        of_column,
+        agreement,
+        mass,
+        off_diagonal,
+        own,
+        np.exp(own),
+        *(np.full(height, m) for m in means),
+    ]
     return np.stack(columns, axis=1)
 
 
