@@ -142,6 +142,14 @@ def test_the_word_aligner_of_a_bundle_confirms_links(tmp_path, score, expected):
     )
 
 
+def test_words_that_the_aligner_splits_in_another_way_keep_the_probability_of_the_fit(tmp_path, monkeypatch):
+    translator = model_with(tmp_path / "model", 0.9)
+    translator.__dict__["statistical_aligner"] = FixedAligner(1.0)
+    monkeypatch.setattr(FixedAligner, "scores", lambda self, pairs: [np.zeros((0, 0))])
+    found = translator.translate("the old dog sees a tree.").attention.reliability
+    assert found.value == pytest.approx(0.9, abs=1e-3)
+
+
 def test_an_empty_output_has_no_reliability(tmp_path):
     translator, options = model_with(tmp_path / "model", 0.3), SearchOptions(beam_size=1)
     [[source]] = translator.encode(["the dog sees."], options)

@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, replace
 from itertools import islice
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import numpy as np
 
@@ -30,9 +30,6 @@ from softgaze.explain.scoring import Scorer, TokenizedPair, record_attention
 from softgaze.explain.word_spans import is_unspaced_text
 from softgaze.search.options import SearchOptions
 from softgaze.special_tokens import EOS
-
-if TYPE_CHECKING:
-    from softgaze.alignment import StatisticalAligner
 
 FEATURES = 13
 MIN_LOG_PROB = -15.0  # nats: smaller ones are no further evidence
@@ -50,6 +47,14 @@ class WordAligner(Protocol):
     """Links the words of sentence pairs without attention: `softgaze.alignment.StatisticalAligner`."""
 
     def align(self, pairs: SentencePairs) -> list[Alignment]: ...
+
+
+class ScoringAligner(Protocol):
+    """Gives every link of two words a score, (target words, source words); links have one above the threshold."""
+
+    threshold: float
+
+    def scores(self, pairs: SentencePairs) -> list[Matrix]: ...
 
 
 class ReliabilityCalibration(NamedTuple):
@@ -99,16 +104,16 @@ def with_reliability(
     return found
 
 
-def with_second_opinion(probs: Matrix, attention: Attention, aligner: "StatisticalAligner") -> Matrix:
+def with_second_opinion(probs: Matrix, attention: Attention, aligner: ScoringAligner) -> Matrix:
     """Return the probabilities (T,) that links are right, given the score that a word aligner gives them.
 
     Scripts without spaces have no words that the aligner could know.
     """
     source, target = (text.words for text in (attention.recording.source, attention.recording.target))
-    if is_unspaced_text(source) or is_unspaced_text(target):
+    [scores], weights = aligner.scores([(" ".join(source), " ".join(target))]), attention.word_weights()
+    if is_unspaced_text(source) or is_unspaced_text(target) or scores.shape != weights.shape:
         return probs
-    [scores] = aligner.scores([(" ".join(source), " ".join(target))])
-    best = row_column_normalize(attention.word_weights()).argmax(axis=1)
+    best = row_column_normalize(weights).argmax(axis=1)
     score = scores[np.arange(len(best)), best]
     confirmed: Matrix = np.where(score > aligner.threshold, CONFIRMED[0] + CONFIRMED[1] * score, DENIED * probs)
     return confirmed
