@@ -4,7 +4,7 @@
 
 Writes `planted.md`. A word of another sentence is inserted into the reference (an insertion), or into the source (an
 omission: the reference does not translate it). The model scores the pair. A natural pair has free translations of its
-own, which count as wrong flags here. Omissions are also found with a word aligner, as bundles of `train --guided auto`
+own, which count as wrong flags here. Omissions are also found with a word aligner, as bundles of Transformers
 have it; it learns from a sample of the training text.
 """
 
