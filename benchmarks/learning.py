@@ -1,7 +1,7 @@
 """Learning curves of models, instead of the speed of updates.
 
     python -m benchmarks.learning curves --train SRC TGT --dev SRC TGT     with the measures for a CPU, and without
-    python -m benchmarks.learning minutes --train SRC TGT --dev SRC TGT    minutes to a BLEU, compared with JoeyNMT
+    python -m benchmarks.learning minutes --train SRC TGT --dev SRC TGT    minutes to a BLEU, compared with peers
     python -m benchmarks.learning starts --train SRC TGT --dev SRC TGT     from corpus statistics, and from noise
     python -m benchmarks.learning budgets --train SRC TGT --dev SRC TGT    the default command with a budget of minutes
     python -m benchmarks.learning quickstart                               `softgaze quickstart`, from nothing
@@ -21,7 +21,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import asdict
+from dataclasses import replace
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 from benchmarks.environments import interpreter
 from benchmarks.peers.job import Job
 from benchmarks.report import circumstances
-from benchmarks.training import HERE, ROOT, WORK, Case, Effort, environment_of, make_job, write_pieces
+from benchmarks.training import HERE, ROOT, WORK, Case, Effort, best_precision, environment_of, make_job, write_pieces
 
 LEVELS = (30.0, 35.0)
 SENTENCES = 500  # of the development text, translated greedily at each validation
@@ -116,40 +116,90 @@ def loss_of(row: Validation) -> float:
 # --- minutes to a BLEU ------------------------------------------------------------------------------------------
 
 
+PEER_LABELS = {"joeynmt": "JoeyNMT", "eole": "eole"}
+
+
+class Rate(NamedTuple):
+    """A learning rate that was tried for a peer."""
+
+    peer: str
+    rate: float
+    bleu: float
+
+
 def minutes(arguments: argparse.Namespace) -> str:
-    """Train our defaults, then JoeyNMT with the same pieces, sizes, rate, warm-up and batch, for the same time."""
-    ours = WORK / "learning/softgaze"
-    found = {"softgaze": train(ours, arguments, "--minutes", str(arguments.minutes))}
-    found["JoeyNMT"] = joeynmt(arguments, ours)
-    return level_table(found) + "\n" + course_table(found)
+    """Train our defaults with short budgets, then the peers with their best learning rate, and compare the times."""
+    found = {
+        f"softgaze `--minutes {budget:g}`": train(
+            WORK / f"learning/softgaze-{budget:g}", arguments, "--minutes", f"{budget:g}"
+        )
+        for budget in arguments.budgets
+    }
+    rates = []
+    for peer in arguments.peers:
+        job = peer_job(peer, arguments)
+        tried = [
+            Rate(peer, rate, best_of(learn(peer, job, rate, arguments.trial, arguments))) for rate in arguments.rates
+        ]
+        rates += tried
+        best = max(tried, key=attrgetter("bleu"))
+        course = learn(peer, job, best.rate, arguments.minutes, arguments)
+        found[f"{PEER_LABELS[peer]}, {job.precision}, rate {best.rate:g}"] = course
+    return "\n".join((level_table(found), course_table(found), rate_table(rates, arguments.trial)))
 
 
-def joeynmt(arguments: argparse.Namespace, ours: Path) -> list[Validation]:
-    """Train JoeyNMT in its own environment; its translations are scored here like ours."""
+def peer_job(peer: str, arguments: argparse.Namespace) -> Job:
+    """Return the model and the text that a peer trains on, with its fastest precision."""
+    import torch
+
     from softgaze.config import DEFAULTS
+    from softgaze.training.gradients import uses_bfloat16
+
+    pieces, chosen = WORK / "learning/pieces", DEFAULTS["transformer"]["tiny"]
+    pieces.mkdir(parents=True, exist_ok=True)
+    write_pieces(pieces, own_text(arguments), dev_pairs=SENTENCES)
+    options = argparse.Namespace(batch_tokens=chosen.batch_tokens, threads=arguments.threads)
+    trial = Effort(rounds=1, warmup=3, updates=20, seconds=8)
+    job = make_job(Case("transformer", "tiny", chosen.options["dropout"]), pieces, trial, options)
+    return replace(job, precision=best_precision(peer, job, uses_bfloat16(torch.device("cpu"), "auto")))
+
+
+def own_text(arguments: argparse.Namespace) -> Any:
+    """Return the encoded text of our first run."""
     from softgaze.training.preprocess import PreprocessedData
 
-    prepared, chosen = PreprocessedData.open(ours / "encoded"), DEFAULTS["transformer"]["tiny"]
-    pieces = WORK / "learning/pieces"
-    pieces.mkdir(parents=True, exist_ok=True)
-    write_pieces(pieces, prepared, dev_pairs=SENTENCES)
-    job = joey_job(pieces, chosen.batch_tokens, chosen.options["dropout"], arguments.threads)
-    Path(job.out).mkdir(parents=True, exist_ok=True)
-    written = Path(job.scratch("validations.jsonl"))
-    if not written.exists():
+    return PreprocessedData.open(WORK / f"learning/softgaze-{arguments.budgets[0]:g}/encoded")
+
+
+def learn(peer: str, job: Job, rate: float, budget: float, arguments: argparse.Namespace) -> list[Validation]:
+    """Train a peer in its own environment, or read a finished run; its translations are scored here like ours."""
+    from softgaze.config import DEFAULTS
+
+    job = replace(job, out=str(WORK / f"learning/{peer}-{rate:g}-{budget:g}"))
+    finished = Path(job.scratch("finished"))
+    if not finished.exists():
+        shutil.rmtree(job.out, ignore_errors=True)
+        Path(job.out).mkdir(parents=True)
         job.write(Path(job.scratch("job.json")))
-        options = {"learning_rate": chosen.learning_rate, "warmup": chosen.warmup, "every": arguments.every}
-        words = [job.scratch("job.json"), json.dumps(options | {"minutes": arguments.minutes})]
-        command = [str(interpreter("joeynmt")), "-m", "benchmarks.peers.joeynmt_learning", *words]
-        subprocess.run(command, check=True, cwd=job.out, env=environment_of(ROOT, threads=arguments.threads))
-    return scored(written, prepared.tokenizers.target, Path(arguments.dev[1]))
+        options = {"learning_rate": rate, "warmup": DEFAULTS["transformer"]["tiny"].warmup}
+        options |= {"every": arguments.every, "minutes": budget}
+        command = [str(interpreter(peer)), "-m", f"benchmarks.peers.{peer}_learning", job.scratch("job.json")]
+        environment = environment_of(ROOT, threads=arguments.threads)
+        subprocess.run([*command, json.dumps(options)], check=True, cwd=job.out, env=environment)
+        finished.touch()
+    written = Path(job.scratch("validations.jsonl"))
+    return scored(written, own_text(arguments).tokenizers.target, Path(arguments.dev[1])) if written.exists() else []
 
 
-def joey_job(pieces: Path, batch_tokens: int, dropout: float, threads: int) -> Job:
-    """Return the job of a speed run, of which only the model and the text are used."""
-    options = argparse.Namespace(batch_tokens=batch_tokens, threads=threads)
-    job = make_job(Case("transformer", "tiny", dropout), pieces, Effort(1, 0, 0, 0), options)
-    return Job(**{**asdict(job), "out": str(WORK / "learning/joeynmt")})
+def best_of(course: Iterable[Validation]) -> float:
+    return max((validation.bleu for validation in course), default=0.0)
+
+
+def rate_table(rates: Sequence[Rate], trial: float) -> str:
+    """Return the learning rates that were tried for the peers."""
+    lines = [f"| peer | highest learning rate | best BLEU within {trial:g} minutes |", "|---|---:|---:|"]
+    lines += [f"| {PEER_LABELS[each.peer]} | {each.rate:g} | {each.bleu:.1f} |" for each in rates]
+    return "\n".join(lines) + "\n"
 
 
 def scored(written: Path, tokenizer: Any, references: Path) -> list[Validation]:
@@ -181,7 +231,7 @@ def level_table(found: dict[str, list[Validation]]) -> str:
     for name, course in found.items():
         cells = [
             *(first_at(course, level) for level in LEVELS),
-            f"{max((validation.bleu for validation in course), default=0):.1f}",
+            f"{best_of(course):.1f}",
         ]
         lines.append(f"| {name} | {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
@@ -446,8 +496,13 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--dropout", type=float, default=0.0, help="starts: dropout")
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="starts: further settings")
     parser.add_argument("--runs", nargs="+", default=[], metavar="NAME=DIR", help="long: finished runs")
-    parser.add_argument("--minutes", type=float, default=20, help="minutes: for each contender")
-    parser.add_argument("--budgets", type=float, nargs="+", default=[2.0, 5.0], help="budgets: minutes of training")
+    parser.add_argument("--minutes", type=float, default=20, help="minutes: for each peer")
+    parser.add_argument("--peers", nargs="*", choices=PEER_LABELS, default=[*PEER_LABELS], help="minutes: to compare")
+    parser.add_argument("--rates", type=float, nargs="+", default=[1e-3, 2e-3, 4e-3], help="minutes: tried for peers")
+    parser.add_argument("--trial", type=float, default=4, help="minutes: for each learning rate of a peer")
+    parser.add_argument(
+        "--budgets", type=float, nargs="+", default=[2.0, 5.0], help="budgets, minutes: of our training"
+    )
     parser.add_argument("--every", type=int, default=250, help="updates between validations")
     parser.add_argument("--threads", type=int, default=2)
     arguments = parser.parse_args(given)

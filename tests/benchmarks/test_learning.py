@@ -7,12 +7,15 @@ import pytest
 from benchmarks.learning import (
     BUDGETS,
     STARTS,
+    Rate,
     Validation,
+    best_of,
     budget_table,
     first_at,
     level_table,
     long_table,
     parse,
+    rate_table,
     read_course,
     scored,
     start_table,
@@ -31,6 +34,14 @@ def test_a_level_is_reached_at_the_first_validation_above_it():
     assert first_at(found, 35) == "8.0"
     assert first_at(found, 36.1) == "not reached"
     assert "| ours | 4.0 | 8.0 | 36.0 |" in level_table({"ours": found})
+
+
+def test_every_learning_rate_of_a_peer_has_a_row():
+    tried = [Rate("eole", 1e-3, 20.04), Rate("eole", 4e-3, 31.0), Rate("joeynmt", 1e-3, 9.0)]
+    rows = rate_table(tried, 4).splitlines()
+    assert rows[2:] == ["| eole | 0.001 | 20.0 |", "| eole | 0.004 | 31.0 |", "| JoeyNMT | 0.001 | 9.0 |"]
+    assert best_of([]) == 0
+    assert best_of(course(12, 31, 29)) == 31
 
 
 @pytest.mark.parametrize(("record", "table"), [(STARTS, start_table), (BUDGETS, budget_table)])
