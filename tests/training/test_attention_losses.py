@@ -29,7 +29,7 @@ from softgaze.training.attention_losses import (
     GuidedHead,
 )
 from softgaze.training.callbacks import read_metrics
-from softgaze.training.collate import PaddedBatch, collate
+from softgaze.training.collate import AlignmentTargets, PaddedBatch, collate
 from softgaze.training.dry_run import estimate
 from softgaze.training.gradients import GradientAccumulator, TokenCounts, thread_pool
 from softgaze.training.loss import summed_loss
@@ -163,6 +163,17 @@ def test_the_loss_sees_the_weights_before_dropout(shards):
     summed_loss(model, collate(shards, first_rows(11), CPU), 0.0, SingleSiteHook("cross", 1, alignment))
     [weights] = alignment.weights
     torch.testing.assert_close(weights.sum(-1), torch.ones_like(weights.sum(-1)))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_a_link_without_attention_still_learns(dtype):
+    """Attention that is sure of another word must not forget a link for good."""
+    scores = torch.tensor([[[[0.0, 60.0, 1.0]]]], dtype=dtype, requires_grad=True)
+    loss = AlignmentLoss(0)
+    loss(AttentionSite("cross", 0, 0), scores.softmax(-1), scores)
+    first = torch.zeros(1, dtype=torch.long)
+    loss.summed(AlignmentTargets((first, first, first), torch.ones(1), 1)).backward()
+    assert scores.grad.flatten().tolist() == pytest.approx([-1, 1, 0], abs=0.01)
 
 
 def test_a_gold_position_outside_the_window_has_a_finite_loss(shards):
