@@ -21,7 +21,6 @@ ROOT = Path(__file__).parents[1]
 PAGE = ROOT / "docs/results.md"
 RECIPES = {
     "multi30k-en-de": ("Multi30k, English–German", "29,000 pairs, 1,000 test sentences"),
-    "multi30k-attention": ("Multi30k, with and without attention", "29,000 pairs, 1,000 test sentences"),
     "libreoffice-en-ko": ("LibreOffice, English–Korean", "14,558 pairs, 141 test sentences"),
 }
 CONTENDERS = {

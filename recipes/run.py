@@ -77,8 +77,15 @@ def measure(recipe: Recipe, model: str) -> dict[str, Any]:
         "lower_cased": lower_cased(*texts),
         **({"words": in_words(*texts, recipe.words, target_language(recipe))} if recipe.words else {}),
         "training": {name: facts[name] for name in ("minutes", "step", "target_tokens", "parameters", "seed", "dev")},
+        "course": read_course(run),
         **circumstances(),
     }
+
+
+def read_course(run: Path) -> list[list[float]]:
+    """Return update, loss and BLEU of each validation: they tell whether a model has converged."""
+    rows = map(json.loads, (run / "metrics.jsonl").read_text(encoding="utf-8").splitlines())
+    return [[row["step"], round(row["loss"], 3), round(row["bleu"], 1)] for row in rows if row["kind"] == "validation"]
 
 
 def read_normalised(path: Path) -> list[str]:

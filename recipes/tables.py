@@ -32,6 +32,7 @@ WORDS = {
     "en": {
         "missing": "Not measured yet.",
         "results": ("model", "parameters", "minutes", "BLEU", "BLEU, lower-cased", "chrF"),
+        "course": "BLEU on dev after 50 %, 75 % and 100 % of the updates",
         "words": "BLEU, lower-cased, words by {name}",
         "made": "{date}, commit {commit}, {machine}",
         "signatures": "Signatures",
@@ -44,6 +45,7 @@ WORDS = {
     "ko": {
         "missing": "아직 측정하지 않았어요.",
         "results": ("모델", "매개변수", "학습 시간(분)", "BLEU", "BLEU, 대소문자 무시", "chrF"),
+        "course": "업데이트의 50%, 75%, 100%를 마친 뒤의 검증 BLEU",
         "words": "BLEU, 대소문자 무시, {name} 단어",
         "made": "{date}, 커밋 {commit}, {machine}",
         "signatures": "sacreBLEU 서명",
@@ -54,6 +56,7 @@ WORDS = {
         " approximate randomization에서 모두 p < 0.05인 차이는 굵게 썼어요.",
     },
 }
+SHARES = (0.5, 0.75, 1.0)  # of the updates
 Results = dict[str, dict[str, Any]]
 Words = dict[str, Any]
 
@@ -87,6 +90,7 @@ def rows(header: Iterable[str], lines: Iterable[Iterable[str]]) -> str:
 
 def scores(results: Results, words: Words) -> str:
     """Return the scores of all models, with their signatures."""
+    has_course = any("course" in result for result in results.values())
     tokenizers = {result["words"]["name"] for result in results.values() if "words" in result}  # one name, or none
     lines = [
         (
@@ -95,13 +99,24 @@ def scores(results: Results, words: Words) -> str:
             f"{result['training']['minutes']:.0f}",
             *(f"{score:.2f}" for score in (result["bleu"], result["lower_cased"]["bleu"], result["chrf"])),
             *(f"{result['words']['bleu']:.2f}" if "words" in result else "–" for _ in tokenizers),
+            *([course(result)] if has_course else []),
         )
         for model, result in results.items()
     ]
     signatures = {f"`{signature}`" for result in results.values() for signature in every_signature(result)}
     made = {words["made"].format(**{**result, "commit": str(result["commit"])[:7]}) for result in results.values()}
-    table = rows([*words["results"], *(words["words"].format(name=name) for name in tokenizers)], lines)
+    header = [*words["results"], *(words["words"].format(name=name) for name in tokenizers)]
+    table = rows([*header, *([words["course"]] if has_course else [])], lines)
     return f"{table}\n{'; '.join(sorted(made))}. {words['signatures']}: {', '.join(sorted(signatures))}.\n"
+
+
+def course(result: dict[str, Any]) -> str:
+    """Return greedy BLEU on dev at the validations nearest to some shares of the updates."""
+    validations = result.get("course")
+    if not validations:
+        return "–"
+    nearest = (min(validations, key=lambda at: abs(at[0] - share * validations[-1][0])) for share in SHARES)
+    return ", ".join(f"{bleu:.1f}" for _, _, bleu in nearest)
 
 
 def every_signature(result: dict[str, Any]) -> list[str]:

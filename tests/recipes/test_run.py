@@ -56,6 +56,7 @@ def test_a_recipe_is_trained_scored_and_written_down_once(place):
     assert results["rnn-luong"]["signatures"]["bleu"].count("case:mixed") == 1
     assert "case:lc" in results["rnn-luong"]["lower_cased"]["signature"]
     assert results["rnn-luong"]["words"]["name"] == "moses"
+    assert [step for step, _, _ in results["rnn-luong"]["course"]] == [3]
 
     weights = {path: path.stat().st_mtime_ns for path in (place / "runs").rglob("*.safetensors")}
     assert run(place, *order, "--only", "rnn-luong").returncode == 0

@@ -56,6 +56,15 @@ def test_a_table_has_a_row_for_each_model_and_its_figures(toy):
     assert "| `transformer` | 2,284,032 | 60 | 36.96 | 37.50 | 60.00 |" in after
     assert after.index("| `rnn` | 2,284,032 | 60 | 30.00") < after.index("| `transformer`")  # as the recipe has them
     assert "2026-01-02, commit 0123456, a computer" in after
+    assert "on dev" not in after
+
+
+def test_a_table_shows_whether_a_model_has_converged(toy):
+    course = [[step, 3.0, bleu] for step, bleu in ((100, 9.0), (200, 20.0), (300, 25.04), (400, 26.0))]
+    toy({"transformer": {**FOUND, "course": course}, "rnn": FOUND})
+    after = filled("results")
+    assert "| 60.00 | 20.0, 25.0, 26.0 |" in after
+    assert "| 60.00 | – |" in after
 
 
 def test_bleu_of_words_cut_another_way_has_a_column_where_it_was_counted(toy):
