@@ -513,7 +513,8 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
 
 def main() -> None:
     arguments = parse()
-    text = f"# Learning: {arguments.kind}\n\n{circumstances('learning')}\n\n{KINDS[arguments.kind](arguments)}"
+    tables = KINDS[arguments.kind](arguments)  # first: the load of the machine is that since the start
+    text = f"# Learning: {arguments.kind}\n\n{circumstances('learning')}\n\n{tables}"
     (HERE / f"learning-{arguments.kind}.md").write_text(text, encoding="utf-8")
     print(text)
 

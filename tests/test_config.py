@@ -86,6 +86,13 @@ def test_a_long_run_starts_from_random_weights(budget, start):
     assert resolve(parse_config({"budget": budget})).training.warm_start == start
 
 
+@pytest.mark.parametrize("arch", MODELS)
+def test_models_with_attention_start_from_statistics_but_where_it_would_repeat_words(arch):
+    start = resolve(parse_config({"model": {"arch": arch}, "budget": {"minutes": 5}})).training.warm_start
+    is_warm = MODELS[arch].has_cross_attention and arch not in ("conv", "captioner")
+    assert start == ("statistics" if is_warm else "none")
+
+
 def test_cosine_needs_an_end():
     with pytest.raises(UsageError, match="--steps"):
         resolve(parse_config({"training": {"schedule": "cosine"}}))

@@ -90,8 +90,8 @@ class TrainingSettings(Section):
     )
     warm_start: Literal["statistics", "none"] | None = Field(
         None,
-        description="First weights: statistics of the corpus, or none (random). Default: statistics for Transformers "
-        "with a budget of at most 20 epochs.",
+        description="First weights: statistics of the corpus, or none (random). Default: statistics for models "
+        "with attention except conv, with a budget of at most 20 epochs.",
     )
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto", description="float32, bfloat16 or auto: bfloat16 if the hardware supports it."
@@ -213,7 +213,7 @@ DEFAULTS: dict[str, dict[str, Defaults]] = {
 }
 
 OWN_ENCODERS = ("cnn", "patches", "frames")  # trained with the captioner; another encoder is a pretrained backbone
-WARM_START_ARCHS = ("transformer",)  # where the warm start was measured to help
+WARM_START_ARCHS = ("transformer", "rnn-luong", "rnn-bahdanau")  # where the warm start was measured to help
 GUIDED_ARCHS = ("transformer",)  # whose attention learns alignments by default (benchmarks/guided.md)
 LONG_EPOCHS = 20  # after more epochs random weights are at least as good (docs/warm-start.md)
 PATIENCE, LABEL_SMOOTHING, AVERAGE = 10, 0.1, 5
