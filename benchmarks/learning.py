@@ -325,13 +325,15 @@ def measure_budget(budget: float, seed: int, arguments: argparse.Namespace) -> d
     subprocess.run([*command, "--fresh", "--out", str(out)], check=True, env=environment)
     wall = time.monotonic() - start
     facts = json.loads((out / "result.json").read_text(encoding="utf-8"))
-    options = read_config(out / "training.yaml")["model"]["options"]
+    settings = read_config(out / "training.yaml")
+    options = settings["model"]["options"]
     return {
         "corpus": arguments.corpus,
         "minutes": budget,
         "seed": seed,
         "layers": options.get("encoder_layers", 4),
         "dropout": options["dropout"],
+        "guided": settings["training"]["guided"],
         "precision": facts["precision"],
         "updates": facts["step"],
         "bleu": evaluate(out, arguments.dev, arguments.threads, "--beam-size", "1"),
@@ -342,11 +344,11 @@ def measure_budget(budget: float, seed: int, arguments: argparse.Namespace) -> d
 
 def budget_table(rows: Sequence[dict[str, Any]]) -> str:
     """Return one line per run; the load is that before the command, below 1 on an idle machine."""
-    titles = ["corpus", "`--minutes`", "seed", "layers", "dropout", "precision", "updates", "dev BLEU"]
+    titles = ["corpus", "`--minutes`", "seed", "guided", "layers", "dropout", "precision", "updates", "dev BLEU"]
     titles += ["minutes in all", "load"]
     lines = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
-    keys = ("corpus", "minutes", "seed", "layers", "dropout")
-    for row in sorted(rows, key=lambda row: [row[key] for key in keys]):
+    keys = ("corpus", "minutes", "seed", "guided", "layers", "dropout")
+    for row in sorted(({"guided": "none", **row} for row in rows), key=lambda row: [row[key] for key in keys]):
         cells = [*(str(row[key]) for key in keys), precision_of(row)]
         cells += [f"{row['updates']:,}", f"{row['bleu']:.1f}", f"{row['wall_seconds'] / 60:.1f}"]
         lines.append(f"| {' | '.join(cells)} | {row['load'] or 'not recorded'} |")

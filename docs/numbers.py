@@ -61,8 +61,8 @@ def by_length(results: dict[str, Any]) -> dict[str, str]:
 
 
 def short_run() -> dict[str, str]:
-    """Return budget, BLEU and minutes of the shortest recorded run of the whole command."""
-    run = min(read("benchmarks/learning-budgets.json"), key=lambda each: each["minutes"])
+    """Return budget, BLEU and minutes of the shortest run of the whole command: of several, the last recorded."""
+    run = min(reversed(read("benchmarks/learning-budgets.json")), key=lambda each: each["minutes"])
     minutes = f"{run['wall_seconds'] / 60:.1f}"
     return {"budget.minutes": f"{run['minutes']:g}", "budget.bleu": f"{run['bleu']:.1f}", "budget.total": minutes}
 
