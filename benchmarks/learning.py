@@ -26,7 +26,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from benchmarks.environments import interpreter
+from benchmarks.environments import PEERS, interpreter
 from benchmarks.peers.job import Job
 from benchmarks.report import circumstances
 from benchmarks.training import HERE, ROOT, WORK, Case, Effort, best_precision, environment_of, make_job, write_pieces
@@ -116,7 +116,7 @@ def loss_of(row: Validation) -> float:
 # --- minutes to a BLEU ------------------------------------------------------------------------------------------
 
 
-PEER_LABELS = {"joeynmt": "JoeyNMT", "eole": "eole"}
+LEARNING_PEERS = ("joeynmt", "eole")  # with a `*_learning` module
 
 
 class Rate(NamedTuple):
@@ -144,7 +144,7 @@ def minutes(arguments: argparse.Namespace) -> str:
         rates += tried
         best = max(tried, key=attrgetter("bleu"))
         course = learn(peer, job, best.rate, arguments.minutes, arguments)
-        found[f"{PEER_LABELS[peer]}, {job.precision}, rate {best.rate:g}"] = course
+        found[f"{PEERS[peer].label}, {job.precision}, rate {best.rate:g}"] = course
     return "\n".join((level_table(found), course_table(found), rate_table(rates, arguments.trial)))
 
 
@@ -198,7 +198,7 @@ def best_of(course: Iterable[Validation]) -> float:
 def rate_table(rates: Sequence[Rate], trial: float) -> str:
     """Return the learning rates that were tried for the peers."""
     lines = [f"| peer | highest learning rate | best BLEU within {trial:g} minutes |", "|---|---:|---:|"]
-    lines += [f"| {PEER_LABELS[each.peer]} | {each.rate:g} | {each.bleu:.1f} |" for each in rates]
+    lines += [f"| {PEERS[each.peer].label} | {each.rate:g} | {each.bleu:.1f} |" for each in rates]
     return "\n".join(lines) + "\n"
 
 
@@ -499,7 +499,9 @@ def parse(given: Sequence[str] | None = None) -> argparse.Namespace:
     parser.add_argument("--set", nargs="+", default=[], metavar="KEY=VALUE", help="starts: further settings")
     parser.add_argument("--runs", nargs="+", default=[], metavar="NAME=DIR", help="long: finished runs")
     parser.add_argument("--minutes", type=float, default=20, help="minutes: for each peer")
-    parser.add_argument("--peers", nargs="*", choices=PEER_LABELS, default=[*PEER_LABELS], help="minutes: to compare")
+    parser.add_argument(
+        "--peers", nargs="*", choices=LEARNING_PEERS, default=LEARNING_PEERS, help="minutes: to compare"
+    )
     parser.add_argument("--rates", type=float, nargs="+", default=[1e-3, 2e-3, 4e-3], help="minutes: tried for peers")
     parser.add_argument("--trial", type=float, default=4, help="minutes: for each learning rate of a peer")
     parser.add_argument(

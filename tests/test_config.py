@@ -87,7 +87,7 @@ def test_a_long_run_starts_from_random_weights(budget, start):
 
 
 @pytest.mark.parametrize("arch", MODELS)
-def test_models_with_attention_start_from_statistics_but_where_it_would_repeat_words(arch):
+def test_transformers_and_rnns_with_attention_start_from_statistics(arch):
     start = resolve(parse_config({"model": {"arch": arch}, "budget": {"minutes": 5}})).training.warm_start
     is_warm = MODELS[arch].has_cross_attention and arch not in ("conv", "captioner")
     assert start == ("statistics" if is_warm else "none")

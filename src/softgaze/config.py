@@ -90,8 +90,8 @@ class TrainingSettings(Section):
     )
     warm_start: Literal["statistics", "none"] | None = Field(
         None,
-        description="First weights: statistics of the corpus, or none (random). Default: statistics for models "
-        "with attention except conv, with a budget of at most 20 epochs.",
+        description="First weights: statistics of the corpus, or none (random). Default: statistics for "
+        "transformer, rnn-luong and rnn-bahdanau with a budget of at most 20 epochs.",
     )
     precision: Literal["auto", "float32", "bfloat16"] = Field(
         "auto", description="float32, bfloat16 or auto: bfloat16 if the hardware supports it."

@@ -63,7 +63,11 @@ def train(
     ] = None,
     warm_start: Annotated[
         opt.WarmStart | None,
-        choice("First weights.", default="statistics up to 20 epochs; conv, rnn: none", panel=opt.MODEL_PANEL),
+        choice(
+            "First weights.",
+            default="statistics for transformer, rnn-luong and rnn-bahdanau, up to 20 epochs",
+            panel=opt.MODEL_PANEL,
+        ),
     ] = None,
     minutes: opt.Minutes = None,
     steps: opt.Steps = None,
