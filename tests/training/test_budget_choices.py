@@ -7,10 +7,16 @@ from corpora import corpus
 from softgaze.config import parse_config, resolve
 from softgaze.data.captions import CaptionCorpus
 from softgaze.data.processors import BackboneProcessor, ImageProcessor
-from softgaze.training.budget_choices import PHOTO_UPDATES_PER_MINUTE, choose_for_budget, corpus_tokens
+from softgaze.training.budget_choices import (
+    PHOTO_UPDATES_PER_MINUTE,
+    choose_for_budget,
+    corpus_tokens,
+    expected_updates,
+)
 
 LAYERS = {"model.options.encoder_layers", "model.options.decoder_layers"}
-OPEN = {"training.warmup", "training.warm_start", "model.options.dropout", "validation.every", *LAYERS}
+OPEN = {"training.warmup", "training.warm_start", "training.batch_tokens", "model.options.dropout", "validation.every"}
+OPEN |= LAYERS
 
 
 @pytest.fixture
@@ -48,6 +54,46 @@ def test_few_minutes_train_few_layers_unless_layers_or_size_are_given(text):
         assert not LAYERS & set(chosen(text, budget=budget))
 
 
+def test_more_minutes_never_shrink_the_batch(text):
+    batches = [chosen(text, budget={"minutes": minutes}).get("training.batch_tokens", 1024) for minutes in range(1, 90)]
+    assert batches == sorted(batches)
+    assert batches[0] == 1024 < batches[-1]
+
+
+@pytest.mark.parametrize(
+    "sections",
+    [
+        {"budget": {"minutes": 60, "steps": 900}},
+        {"training": {"batch_tokens": 1500}},
+        {"training": {"accumulate": 2}},
+        {"model": {"size": "small"}},
+        {"model": {"arch": "rnn-luong"}},
+    ],
+)
+def test_the_batch_is_chosen_for_minutes_of_a_tiny_transformer_alone(text, sections):
+    assert "training.batch_tokens" not in chosen(text, **{"budget": {"minutes": 60}, **sections})
+
+
+def test_larger_batches_leave_fewer_updates_and_more_tokens():
+    configs = [config(budget={"minutes": 10}, training={"batch_tokens": tokens}) for tokens in (512, 1024, 4096)]
+    updates = [expected_updates(each) for each in configs]
+    assert updates == sorted(updates, reverse=True)
+    tokens = [count * each.training.batch_tokens for count, each in zip(updates, configs, strict=True)]
+    assert tokens == sorted(tokens)
+
+
+def test_many_epochs_have_more_dropout(text):
+    per_epoch = corpus_tokens(text) / 1024
+    few, many = (int(epochs * per_epoch) + 1 for epochs in (10, 30))
+    assert "model.options.dropout" not in chosen(text, budget={"steps": few})
+    for size in ("tiny", "small", "big"):
+        default = resolve(config(model={"size": size})).model.options["dropout"]
+        options = {"budget": {"steps": 1000 * many}, "model": {"size": size}}
+        assert chosen(text, **options).get("model.options.dropout", default) >= default
+    assert chosen(text, budget={"steps": many})["model.options.dropout"] > 0.1
+    assert "model.options.dropout" not in chosen(text, budget={"steps": many}, model={"arch": "rnn-luong"})
+
+
 def test_many_epochs_start_from_random_weights(text):
     per_epoch = corpus_tokens(text) / 1024
     few, many = (int(epochs * per_epoch) + 1 for epochs in (10, 30))
@@ -81,7 +127,7 @@ def test_a_few_epochs_need_no_dropout(tmp_path):
     per_update = 1024 / (corpus_tokens(many) / 2000)  # pairs
     steps = int(2 * 2000 / per_update)  # two epochs of the larger corpus
     assert chosen(many, budget={"steps": steps})["model.options.dropout"] == 0.0
-    assert "model.options.dropout" not in chosen(few, budget={"steps": steps})
+    assert chosen(few, budget={"steps": steps})["model.options.dropout"] > 0
     assert "model.options.dropout" not in chosen(many, budget={"steps": steps}, training={"r_drop": 5.0})  # needs it
 
 

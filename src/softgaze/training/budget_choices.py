@@ -8,17 +8,20 @@ from collections.abc import Iterable, Iterator
 from itertools import islice
 from typing import Any, NamedTuple
 
-from softgaze.config import LONG_EPOCHS, Config, merge_settings, parse_config, resolve
+from softgaze.config import DEFAULTS, LONG_EPOCHS, Config, merge_settings, parse_config, resolve
 from softgaze.data.processors import BackboneProcessor
 from softgaze.training.preprocess import AnyCorpus
 
-UPDATES_PER_MINUTE = {"tiny": 200, "small": 25, "base": 4, "big": 1}  # on two cores, roughly
+UPDATES_PER_MINUTE = {"tiny": 200, "small": 25, "base": 4, "big": 1}  # of the default batch on two cores, roughly
+FIXED_COST = {"tiny": 0.6}  # share of an update of the default batch that larger batches do not repeat
 BYTES_PER_TOKEN = 5  # of UTF-8, roughly
 SAMPLE = 1000  # pairs whose length stands for all
 MIN_WARMUP = 100
 FEW_EPOCHS = 3  # in which a model does not overfit
+LONG_DROPOUT = 0.25  # of Transformers, above LONG_EPOCHS
 LAYERS = ("encoder_layers", "decoder_layers")
 FEW_MINUTES, FEW_LAYERS = 3, 2  # so little time is better spent on more updates of fewer layers
+BATCHES = {25: 4096, 8: 2048}  # of tiny Transformers, from so many minutes on: more tokens a second, enough updates
 VALIDATIONS, MIN_INTERVAL = 8, 1000  # validations per run, and updates between two: estimated cost: 50 updates
 # Captioners of photos, on the features of a pretrained backbone (benchmarks/photos.md).
 PHOTO_UPDATES_PER_MINUTE = {"tiny": 900, "small": 350, "base": 60, "big": 10}  # on two cores, roughly
@@ -43,12 +46,12 @@ def choose_for_budget(config: Config, corpus: AnyCorpus) -> tuple[Config, list[C
         return choose_for_photos(config, corpus)
     if expected_updates(config) is None:
         return config, []
-    layers = list(choose_layers(config))
-    config = with_choices(config, layers)
+    sizes = [*choose_layers(config), *choose_batch(config)]
+    config = with_choices(config, sizes)
     updates = expected_updates(config)
     assert updates is not None
     choices = list(choose(config, updates, updates * batch_tokens(config) / corpus_tokens(corpus)))
-    return with_choices(config, choices), [*layers, *choices]
+    return with_choices(config, choices), [*sizes, *choices]
 
 
 def choose_for_photos(config: Config, corpus: AnyCorpus) -> tuple[Config, list[Choice]]:
@@ -104,11 +107,25 @@ def with_choices(config: Config, choices: Iterable[Choice]) -> Config:
 
 def choose_layers(config: Config) -> Iterator[Choice]:
     """Yield fewer layers for a tiny Transformer with few minutes."""
-    minutes, model = config.budget.minutes, config.model
-    is_tiny = (model.arch, model.size) == ("transformer", "tiny") and not set(LAYERS) & set(model.options)
-    if is_tiny and minutes and minutes <= FEW_MINUTES:
+    minutes = config.budget.minutes
+    if is_tiny(config) and not set(LAYERS) & set(config.model.options) and minutes and minutes <= FEW_MINUTES:
         for name in LAYERS:
             yield Choice(f"model.options.{name}", FEW_LAYERS, f"{minutes:g} minutes: more updates of a smaller model")
+
+
+def choose_batch(config: Config) -> Iterator[Choice]:
+    """Yield a larger batch for a tiny Transformer with many minutes; a limit of updates needs no faster tokens."""
+    minutes, training = config.budget.minutes, config.training
+    if not is_tiny(config) or not minutes or config.budget.steps or training.batch_tokens or training.accumulate > 1:
+        return
+    tokens = next((tokens for least, tokens in BATCHES.items() if minutes >= least), None)
+    if tokens:
+        yield Choice("training.batch_tokens", tokens, f"{minutes:g} minutes: more tokens a second, enough updates")
+
+
+def is_tiny(config: Config) -> bool:
+    """Whether the model is a tiny Transformer, for which choices were measured."""
+    return (config.model.arch, config.model.size) == ("transformer", "tiny")
 
 
 def choose(config: Config, updates: int, epochs: float) -> Iterator[Choice]:
@@ -118,6 +135,10 @@ def choose(config: Config, updates: int, epochs: float) -> Iterator[Choice]:
     keeps_dropout = "dropout" in config.model.options or config.training.r_drop > 0
     if config.model.arch == "transformer" and not keeps_dropout and epochs < FEW_EPOCHS:
         yield Choice("model.options.dropout", 0.0, f"{epochs:.1f} epochs are too few to overfit")
+    if config.model.arch == "transformer" and not keeps_dropout and epochs > LONG_EPOCHS:
+        default = resolve(config).model.options["dropout"]
+        if default < LONG_DROPOUT:
+            yield Choice("model.options.dropout", LONG_DROPOUT, f"{epochs:.0f} epochs overfit with less")
     if config.training.warm_start is None and epochs > LONG_EPOCHS and resolve(config).training.warm_start != "none":
         yield Choice(
             "training.warm_start", "none", f"{epochs:.0f} epochs: random weights end at least as well in a long run"
@@ -131,7 +152,7 @@ def choose_warmup(config: Config, updates: int) -> Iterator[Choice]:
     """Yield a shorter warmup for few updates."""
     default = resolve(config).training.warmup
     assert default is not None
-    warmup = min(default, max(MIN_WARMUP, updates // 25), max(1, updates // 5))
+    warmup = min(default, max(MIN_WARMUP, updates // 10), max(1, updates // 5))
     if config.training.warmup is None and warmup != default:
         yield Choice("training.warmup", warmup, f"about {updates:,} updates leave no time for a long warmup")
 
@@ -144,10 +165,17 @@ def expected_updates(config: Config) -> int | None:
         speeds = [PHOTO_UPDATES_PER_MINUTE[config.model.size]] if config.model.size in PHOTO_UPDATES_PER_MINUTE else []
         limits += [max(1, round(minutes * speed)) for speed in speeds]
     elif minutes and config.model.size in UPDATES_PER_MINUTE:
-        has_few_layers = config.model.options.get("encoder_layers") == FEW_LAYERS and config.model.size == "tiny"
-        speed = UPDATES_PER_MINUTE[config.model.size] * (1.8 if has_few_layers else 1)
-        limits.append(max(1, round(minutes * speed)))
+        limits.append(max(1, round(minutes * updates_per_minute(config))))
     return min(limits, default=None)
+
+
+def updates_per_minute(config: Config) -> float:
+    """Return how many updates two cores make in a minute, roughly."""
+    size = config.model.size
+    has_few_layers = config.model.options.get("encoder_layers") == FEW_LAYERS and size == "tiny"
+    fixed = FIXED_COST.get(size, 0.0)
+    relative_cost = fixed + (1 - fixed) * batch_tokens(config) / DEFAULTS["transformer"][size].batch_tokens
+    return UPDATES_PER_MINUTE[size] * (1.8 if has_few_layers else 1) / relative_cost
 
 
 def batch_tokens(config: Config) -> int:
