@@ -64,9 +64,12 @@ class SlicedCrossEntropy(torch.autograd.Function):
             for start in range(0, len(labels), size):
                 rows = slice(start, start + size)
                 selected, label = inputs[:, rows].flatten(0, 1), labels[rows, None].repeat(passes, 1)
-                logits = torch.mm(selected, matrix.T, out=buffer[: len(label)]).to(precise)
-                probs = logits.softmax(-1)
-                total += (log_sum_exp(logits, probs, label) - (1 - smoothing) * logits.gather(1, label)).sum()
+                logits = torch.mm(selected, matrix.T, out=buffer[: len(label)])
+                if r_drop:
+                    logits = logits.to(precise)
+                probs = logits.softmax(-1)  # in bfloat16 computed in float32, and rounded like the errors below
+                chosen = logits.gather(1, label).to(precise)
+                total += (log_sum_exp(logits, probs, label) - (1 - smoothing) * chosen).sum()
                 if r_drop:
                     divergence, gradient = symmetric_kl(logits, probs)
                     total += r_drop / 2 * divergence
@@ -100,7 +103,7 @@ def symmetric_kl(logits: Tensor, probs: Tensor) -> tuple[Tensor, Tensor]:
 
 def log_sum_exp(logits: Tensor, probs: Tensor, label: Tensor) -> Tensor:
     """Return log Σ exp(logits), (N, 1), from the softmax at hand unless the probability of a label underflowed."""
-    chosen = probs.gather(1, label)
+    chosen = probs.gather(1, label).to(torch.promote_types(probs.dtype, torch.float32))
     if bool((chosen > torch.finfo(chosen.dtype).tiny).all()):
-        return logits.gather(1, label) - chosen.log()
-    return logits.logsumexp(1, keepdim=True)
+        return logits.gather(1, label).to(chosen.dtype) - chosen.log()
+    return logits.to(chosen.dtype).logsumexp(1, keepdim=True)
