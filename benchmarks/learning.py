@@ -28,7 +28,7 @@ from typing import Any, NamedTuple
 
 from benchmarks.environments import PEERS, interpreter
 from benchmarks.peers.job import Job
-from benchmarks.report import circumstances
+from benchmarks.report import circumstances, made
 from benchmarks.training import HERE, ROOT, WORK, Case, Effort, best_precision, environment_of, make_job, write_pieces
 
 LEVELS = (30.0, 35.0)
@@ -334,24 +334,26 @@ def measure_budget(budget: float, seed: int, arguments: argparse.Namespace) -> d
         "layers": options.get("encoder_layers", 4),
         "dropout": options["dropout"],
         "guided": settings["training"]["guided"],
+        "batch": settings["training"]["batch_tokens"],
         "precision": facts["precision"],
         "updates": facts["step"],
         "bleu": evaluate(out, arguments.dev, arguments.threads, "--beam-size", "1"),
         "wall_seconds": round(wall),
         "load": round(load, 1),
+        "made": made(),
     }
 
 
 def budget_table(rows: Sequence[dict[str, Any]]) -> str:
     """Return one line per run; the load is that before the command, below 1 on an idle machine."""
-    titles = ["corpus", "`--minutes`", "seed", "guided", "layers", "dropout", "precision", "updates", "dev BLEU"]
-    titles += ["minutes in all", "load"]
+    titles = ["corpus", "`--minutes`", "seed", "guided", "layers", "dropout", "batch", "precision", "updates"]
+    titles += ["dev BLEU", "minutes in all", "load", "made"]
     lines = [f"| {' | '.join(titles)} |", "|" + "---|" * len(titles)]
-    keys = ("corpus", "minutes", "seed", "guided", "layers", "dropout")
-    for row in sorted(({"guided": "none", **row} for row in rows), key=lambda row: [row[key] for key in keys]):
+    keys = ("corpus", "minutes", "seed", "guided", "layers", "dropout", "batch")
+    for row in sorted(rows, key=lambda row: [row[key] for key in keys]):
         cells = [*(str(row[key]) for key in keys), precision_of(row)]
         cells += [f"{row['updates']:,}", f"{row['bleu']:.1f}", f"{row['wall_seconds'] / 60:.1f}"]
-        lines.append(f"| {' | '.join(cells)} | {row['load'] or 'not recorded'} |")
+        lines.append(f"| {' | '.join(cells)} | {row['load'] or 'not recorded'} | {row['made']} |")
     return "\n".join(lines) + "\n"
 
 

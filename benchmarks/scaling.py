@@ -140,6 +140,9 @@ def figure(number: float) -> str:
 
 def train_some(job: Job) -> dict[str, float] | None:
     """Run updates of a job on this rank; rank 0 returns their time and the share of the all-reduce."""
+    from softgaze.runtime import tune_cpu
+
+    tune_cpu()  # before torch is imported
     import torch
 
     from benchmarks.peers.softgaze import trainer_of

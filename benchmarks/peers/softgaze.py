@@ -3,9 +3,13 @@
 from pathlib import Path
 from typing import Any
 
+import softgaze
+
+if __name__ == "__main__":
+    softgaze.tune_cpu()  # as the command line does, before torch is imported
+
 import torch
 
-import softgaze
 from benchmarks.peers.job import RATE, Job, Meter, measure, parameters_of
 from softgaze.config import parse_config
 from softgaze.data.batching import Batch

@@ -21,7 +21,7 @@ FEW_EPOCHS = 3  # in which a model does not overfit
 LONG_DROPOUT = 0.25  # of Transformers, above LONG_EPOCHS
 LAYERS = ("encoder_layers", "decoder_layers")
 FEW_MINUTES, FEW_LAYERS = 3, 2  # so little time is better spent on more updates of fewer layers
-BATCHES = {25: 4096, 8: 2048}  # of tiny Transformers, from so many minutes on: more tokens a second, enough updates
+BATCHES = {25: 4096, 5: 2048}  # of tiny Transformers, from so many minutes on: more tokens a second, enough updates
 VALIDATIONS, MIN_INTERVAL = 8, 1000  # validations per run, and updates between two: estimated cost: 50 updates
 # Captioners of photos, on the features of a pretrained backbone (benchmarks/photos.md).
 PHOTO_UPDATES_PER_MINUTE = {"tiny": 900, "small": 350, "base": 60, "big": 10}  # on two cores, roughly
