@@ -10,7 +10,7 @@ from rich.cells import cell_len
 from rich.console import Console
 
 from softgaze.cli import _progress
-from softgaze.cli._progress import LOG_SECONDS, LogDisplay, SpeedMeter, TerminalDisplay, final_line, training_display
+from softgaze.cli._progress import LOG_SECONDS, LogDisplay, TerminalDisplay, UpdateMeter, final_line, training_display
 from softgaze.training.callbacks import Update, Validation
 from softgaze.training.train import Interrupted
 
@@ -146,7 +146,7 @@ def test_an_interrupted_run_exits_with_the_code_of_its_signal(tmp_path, capsys):
     assert "7" in capsys.readouterr().err
 
 
-# --- speed
+# --- speed and losses
 
 
 def set_clock(monkeypatch, now):
@@ -155,18 +155,45 @@ def set_clock(monkeypatch, now):
 
 @pytest.mark.parametrize("seconds", [0.01, 1.0, 9.0, 15.0, 600.0])
 def test_the_speed_is_right_for_updates_of_any_duration(monkeypatch, seconds):
-    meter = SpeedMeter()
+    meter = UpdateMeter()
     for step in range(50):
         set_clock(monkeypatch, step * seconds)
-        speed = meter.add(300)
-    assert speed == pytest.approx(300 / seconds)
+        meter.add(update(step))
+    assert meter.speed() == pytest.approx(100 / seconds)
 
 
 def test_a_pause_does_not_count(monkeypatch):
-    meter = SpeedMeter()
+    meter = UpdateMeter()
     for now in (0.0, 1.0, 6.0, 7.0):
         set_clock(monkeypatch, now)
         if now == 6.0:
             meter.reset()
-        speed = meter.add(300)
-    assert speed == pytest.approx(300)
+        meter.add(update(now))
+    assert meter.speed() == pytest.approx(100)
+
+
+def unusual_batch(display):
+    for step, loss in enumerate((1.0, 1.0, 1.0, 5.0)):
+        display.on_update(Update(step, 0, loss, 100, 1e-3, step * LOG_SECONDS, alignment_loss=loss / 2), 0.5)
+
+
+def test_a_single_unusual_batch_does_not_stand_for_the_loss_in_a_log(capsys):
+    unusual_batch(LogDisplay())
+    assert "loss 2.000  guided 1.000" in capsys.readouterr().err.splitlines()[-1]
+
+
+def test_a_single_unusual_batch_does_not_stand_for_the_loss_on_a_terminal(screen):
+    display = TerminalDisplay()
+    display.on_start(FACTS)
+    unusual_batch(display)
+    display.bar.refresh()
+    display.close()
+    assert "loss 2.000  guided 1.000" in screen.export_text()
+
+
+def test_old_updates_do_not_count(monkeypatch):
+    meter = UpdateMeter()
+    for now, loss in ((0.0, 9.0), (1.0, 9.0), (60.0, 3.0), (61.0, 1.0)):
+        set_clock(monkeypatch, now)
+        meter.add(Update(1, 0, loss, 100, 1e-3, now))
+    assert meter.losses() == "loss 2.000"

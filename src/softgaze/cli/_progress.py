@@ -16,7 +16,7 @@ from softgaze.cli._output import warn
 from softgaze.training.callbacks import Callback, CallbackList, TensorBoardCallback, Update, Validation
 
 LOG_SECONDS = 30.0  # between two log lines about updates
-SPEED_SECONDS = 10.0  # over which the speed is averaged
+RECENT_SECONDS = 10.0  # over which speed and losses are averaged
 
 
 @contextmanager
@@ -35,24 +35,37 @@ def training_display(out: Path, tensorboard: bool = False) -> Iterator[Callback]
         callbacks.close()
 
 
-class SpeedMeter:
-    """Tokens per second over the last few seconds."""
+class UpdateMeter:
+    """Speed and mean losses of the updates of the last few seconds: a single batch of long sentences tells little."""
 
     def __init__(self) -> None:
-        self.marks: list[tuple[float, int]] = []  # (time, tokens in total)
+        self.recent: list[tuple[float, Update]] = []  # (time, update); the first only starts the clock
 
-    def add(self, tokens: int) -> float:
-        """Count `tokens` now and return the speed; 0 if it is not known yet."""
+    def add(self, update: Update) -> None:
         now = time.monotonic()
-        total = (self.marks[-1][1] if self.marks else 0) + tokens
-        recent = [mark for mark in self.marks[:-1] if mark[0] > now - SPEED_SECONDS]
-        self.marks = [*recent, *self.marks[-1:], (now, total)]  # the last mark stays: an update may take minutes
-        (start, before), (end, after) = self.marks[0], self.marks[-1]
-        return (after - before) / (end - start) if end > start else 0.0
+        kept = [mark for mark in self.recent[:-1] if mark[0] > now - RECENT_SECONDS]
+        self.recent = [*kept, *self.recent[-1:], (now, update)]  # the last mark stays: an update may take minutes
+
+    def speed(self) -> float:
+        """Return the target tokens per second, 0 if they are not known yet."""
+        seconds = self.recent[-1][0] - self.recent[0][0]
+        return sum(update.tokens for _, update in self.recent[1:]) / seconds if seconds else 0.0
+
+    def losses(self) -> str:
+        """Return the mean loss per token, and of guided alignment if there is one."""
+        updates = [update for _, update in self.recent]
+        aligned = [(update.alignment_loss, update.tokens) for update in updates if update.alignment_loss is not None]
+        guided = f"  guided {weighted_mean(aligned):.3f}" if aligned else ""
+        return f"loss {weighted_mean([(update.loss, update.tokens) for update in updates]):.3f}{guided}"
 
     def reset(self) -> None:
-        """Reset the measured speed after a pause that was not training."""
-        self.marks = []
+        """Forget the updates before a pause that was not training."""
+        self.recent = []
+
+
+def weighted_mean(values: list[tuple[float, int]]) -> float:
+    """Return the mean of (value, weight) pairs."""
+    return sum(value * weight for value, weight in values) / sum(weight for _, weight in values)
 
 
 # --- lines
@@ -64,12 +77,6 @@ def summary_lines(facts: dict[str, Any]) -> list[str]:
         f"{name.replace('_', ' '):<{width}}  {f'{value:,}' if isinstance(value, int) else value}"
         for name, value in facts.items()
     ]
-
-
-def loss_text(update: Update) -> str:
-    """Return the token loss, and the guided-alignment loss if there is one."""
-    guided = "" if update.alignment_loss is None else f"  guided {update.alignment_loss:.3f}"
-    return f"loss {update.loss:.3f}{guided}"
 
 
 def validation_lines(validation: Validation) -> list[str]:
@@ -99,7 +106,7 @@ class LogDisplay(Callback):
     """Prints lines to stderr, for a log file or a pipe."""
 
     def __init__(self) -> None:
-        self.speed, self.last_shown = SpeedMeter(), -LOG_SECONDS
+        self.meter, self.last_shown = UpdateMeter(), -LOG_SECONDS
 
     def write(self, *lines: str) -> None:
         print(*lines, sep="\n", file=sys.stderr, flush=True)
@@ -108,16 +115,17 @@ class LogDisplay(Callback):
         self.write(*summary_lines(facts))
 
     def on_update(self, update: Update, share: float | None) -> None:
-        speed = self.speed.add(update.tokens)
+        self.meter.add(update)
         if update.elapsed - self.last_shown >= LOG_SECONDS:
             self.last_shown = update.elapsed
             done = f"  {share:.0%}" if share is not None else ""
+            speed = self.meter.speed()
             tokens = f"  {speed:,.0f} tokens/s" if speed else ""
             step = f"step {update.step:,}  {update.elapsed / 60:.1f} min{done}"
-            self.write(f"{step}  {loss_text(update)}{tokens}  lr {update.learning_rate:.2e}")
+            self.write(f"{step}  {self.meter.losses()}{tokens}  lr {update.learning_rate:.2e}")
 
     def on_validation(self, validation: Validation) -> None:
-        self.speed.reset()
+        self.meter.reset()
         self.write(*validation_lines(validation))
 
     def on_message(self, message: str) -> None:
@@ -132,7 +140,7 @@ class TerminalDisplay(Callback):
 
     def __init__(self) -> None:
         self.console = Console(stderr=True, highlight=False)
-        self.speed = SpeedMeter()
+        self.meter = UpdateMeter()
         self.bar = Progress(
             TextColumn("{task.description}"),
             BarColumn(bar_width=24),
@@ -148,13 +156,14 @@ class TerminalDisplay(Callback):
         self.bar.start()
 
     def on_update(self, update: Update, share: float | None) -> None:
-        speed = self.speed.add(update.tokens)
-        text = f"step {update.step:,}  {loss_text(update)}  {speed:,.0f} tok/s  lr {update.learning_rate:.1e}"
+        self.meter.add(update)
+        losses, speed = self.meter.losses(), self.meter.speed()
+        text = f"step {update.step:,}  {losses}  {speed:,.0f} tok/s  lr {update.learning_rate:.1e}"
         completed, total = (None, None) if share is None else (min(share, 1.0), 1.0)
         self.bar.update(self.task, description=text, completed=completed, total=total)
 
     def on_validation(self, validation: Validation) -> None:
-        self.speed.reset()
+        self.meter.reset()
         scores, *samples = validation_lines(validation)
         self.console.print(Text(scores, style="bold"))
         for line in samples:
