@@ -6,8 +6,10 @@ from albums import write_pictures
 from corpora import corpus
 from softgaze.config import parse_config, resolve
 from softgaze.data.captions import CaptionCorpus
+from softgaze.data.corpus import Corpus, write_lines
 from softgaze.data.processors import BackboneProcessor, ImageProcessor
 from softgaze.training.budget_choices import (
+    BYTES_PER_TOKEN,
     PHOTO_UPDATES_PER_MINUTE,
     choose_for_budget,
     corpus_tokens,
@@ -129,6 +131,15 @@ def test_a_few_epochs_need_no_dropout(tmp_path):
     assert chosen(many, budget={"steps": steps})["model.options.dropout"] == 0.0
     assert chosen(few, budget={"steps": steps})["model.options.dropout"] > 0
     assert "model.options.dropout" not in chosen(many, budget={"steps": steps}, training={"r_drop": 5.0})  # needs it
+
+
+def test_the_tokens_of_a_sorted_corpus_are_not_those_of_its_shortest_pairs(tmp_path):
+    lines = sorted(("wort " * (number % 20 + 1) for number in range(3000)), key=len)
+    paths = tmp_path / "sorted.en", tmp_path / "sorted.de"
+    for path in paths:
+        write_lines(path, lines)
+    exact = sum(map(len, lines)) / BYTES_PER_TOKEN
+    assert corpus_tokens(Corpus.of([paths])) == pytest.approx(exact, rel=0.02)
 
 
 # --- photos -----------------------------------------------------------------------------------------------------

@@ -12,16 +12,16 @@ from softgaze.config import DEFAULTS, LONG_EPOCHS, Config, merge_settings, parse
 from softgaze.data.processors import BackboneProcessor
 from softgaze.training.preprocess import AnyCorpus
 
-UPDATES_PER_MINUTE = {"tiny": 200, "small": 25, "base": 4, "big": 1}  # of the default batch on two cores, roughly
+UPDATES_PER_MINUTE = {"tiny": 330, "small": 25, "base": 4, "big": 1}  # of the default batch on two cores, roughly
 FIXED_COST = {"tiny": 0.6}  # share of an update of the default batch that larger batches do not repeat
 BYTES_PER_TOKEN = 5  # of UTF-8, roughly
-SAMPLE = 1000  # pairs whose length stands for all
+MOST_READ, SAMPLE = 200_000, 1000  # pairs to read, and evenly spaced ones whose length stands for all
 MIN_WARMUP = 100
-FEW_EPOCHS = 3  # in which a model does not overfit
-LONG_DROPOUT = 0.25  # of Transformers, above LONG_EPOCHS
+FEW_EPOCHS = 5  # in which a model does not overfit
+LONG_DROPOUT = 0.3  # of Transformers, above LONG_EPOCHS
 LAYERS = ("encoder_layers", "decoder_layers")
 FEW_MINUTES, FEW_LAYERS = 3, 2  # so little time is better spent on more updates of fewer layers
-BATCHES = {25: 4096, 5: 2048}  # of tiny Transformers, from so many minutes on: more tokens a second, enough updates
+MANY_MINUTES, MANY_TOKENS = 5, 2048  # for which a tiny Transformer gets larger batches
 VALIDATIONS, MIN_INTERVAL = 8, 1000  # validations per run, and updates between two: estimated cost: 50 updates
 # Captioners of photos, on the features of a pretrained backbone (benchmarks/photos.md).
 PHOTO_UPDATES_PER_MINUTE = {"tiny": 900, "small": 350, "base": 60, "big": 10}  # on two cores, roughly
@@ -116,11 +116,9 @@ def choose_layers(config: Config) -> Iterator[Choice]:
 def choose_batch(config: Config) -> Iterator[Choice]:
     """Yield a larger batch for a tiny Transformer with many minutes; a limit of updates needs no faster tokens."""
     minutes, training = config.budget.minutes, config.training
-    if not is_tiny(config) or not minutes or config.budget.steps or training.batch_tokens or training.accumulate > 1:
-        return
-    tokens = next((tokens for least, tokens in BATCHES.items() if minutes >= least), None)
-    if tokens:
-        yield Choice("training.batch_tokens", tokens, f"{minutes:g} minutes: more tokens a second, enough updates")
+    is_set = config.budget.steps or training.batch_tokens or training.accumulate > 1
+    if is_tiny(config) and minutes and minutes >= MANY_MINUTES and not is_set:
+        yield Choice("training.batch_tokens", MANY_TOKENS, f"{minutes:g} minutes: more tokens a second, enough updates")
 
 
 def is_tiny(config: Config) -> bool:
@@ -187,5 +185,8 @@ def batch_tokens(config: Config) -> int:
 
 def corpus_tokens(corpus: AnyCorpus) -> float:
     """Return about how many tokens the longer sides of all pairs have."""
-    longest = [max(len(side.encode()) for side in pair) for pair in islice(corpus, SAMPLE)]
-    return max(1.0, corpus.count() * sum(longest) / max(1, len(longest)) / BYTES_PER_TOKEN)
+    count = corpus.count()
+    most = min(count, MOST_READ)
+    sample = islice(corpus, 0, most, max(1, most // SAMPLE))  # evenly: a corpus may be sorted by length
+    longest = [max(len(side.encode()) for side in pair) for pair in sample]
+    return max(1.0, count * sum(longest) / max(1, len(longest)) / BYTES_PER_TOKEN)
