@@ -9,6 +9,10 @@ results.json of the recipe.
 
 Papers tokenise text in different ways before they compute BLEU. A recipe with `words: moses` (needs sacremoses) or
 `words: ko-mecab` (needs sacrebleu[ko]) also reports BLEU with that tokenizer, if it is installed.
+
+Models under `augmented:` train on more text than the corpus has: the first model of the recipe is trained in both
+directions, with two seeds each, and its translations of the training text are added (data diversification, Nguyen et
+al. 2020).
 """
 
 import argparse
@@ -19,12 +23,17 @@ import sys
 from datetime import UTC, datetime
 from importlib.metadata import version
 from importlib.util import find_spec
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from softgaze.data.corpus import language_of, read_lines, write_lines
+from softgaze.data.tokenizer import normalise
+
 HERE = Path(__file__).parent
+SEEDS = (1, 2)  # of the teachers of each direction
 TOKENIZERS = {"moses": "sacremoses", "ko-mecab": "mecab_ko"}  # tokenizer of BLEU -> package
 
 
@@ -35,7 +44,8 @@ class Recipe:
         self.path, self.out = HERE / name, out
         content = yaml.safe_load((self.path / "recipe.yaml").read_text(encoding="utf-8"))
         self.models: list[str] = content["models"]
-        self.baseline = self.models[0]  # the others are compared with it
+        self.baseline = self.models[0]  # the others are compared with it, and trained on its translations if augmented
+        self.augmented: list[str] = content.get("augmented", [])  # models that also train on machine translations
         self.words: str | None = content.get("words")  # tokenizer of papers on this text
         if self.words and find_spec(TOKENIZERS[self.words]) is None:
             print(f"no BLEU with {self.words}: {TOKENIZERS[self.words]} is not installed", file=sys.stderr)
@@ -45,9 +55,9 @@ class Recipe:
         if missing:
             sys.exit(f"{name}: needs {', '.join(missing)}: see {self.path / 'README.md'} for the source of the text")
 
-    def option(self, part: str) -> list[str]:
-        """Return `--train SRC TGT`, `--dev SRC TGT` or `--test SRC TGT`."""
-        return [f"--{part}", *map(str, self.files[part])]
+    def option(self, part: str, reverse: bool = False) -> list[str]:
+        """Return `--train SRC TGT`, `--dev SRC TGT` or `--test SRC TGT`, or with the target language first."""
+        return [f"--{part}", *map(str, self.files[part][:: -1 if reverse else 1])]
 
     def settings(self, model: str) -> list[str]:
         """Return the `--config` option of one model."""
@@ -63,10 +73,36 @@ def softgaze(*arguments: str) -> str:
     return done.stdout
 
 
+def augment(recipe: Recipe) -> list[str]:
+    """Return `--train SRC TGT` with the pairs and machine translations of either side, without repeated pairs."""
+    texts = [read_normalised(path) for path in recipe.files["train"]]
+    pairs = [*zip(*texts, strict=True)]
+    for reverse, seed in product((False, True), SEEDS):
+        translated = translate_train(recipe, reverse, seed)
+        pairs += zip(translated, texts[1], strict=True) if reverse else zip(texts[0], translated, strict=True)
+    kept = dict.fromkeys(pair for pair in pairs if all(pair))
+    paths = [recipe.out / f"augmented{path.name.removeprefix('train')}" for path in recipe.files["train"]]
+    for path, side in zip(paths, zip(*kept, strict=True), strict=True):
+        write_lines(path, side)
+    return ["--train", *map(str, paths)]
+
+
+def translate_train(recipe: Recipe, reverse: bool, seed: int) -> list[str]:
+    """Train a teacher and return its translations of one side of the training text."""
+    run = recipe.out / f"teacher-{'backward' if reverse else 'forward'}-{seed}"
+    texts = (*recipe.option("train", reverse), *recipe.option("dev", reverse))
+    softgaze("train", *recipe.settings(recipe.baseline), "--seed", str(seed), *texts, "--out", str(run))
+    output = run.with_suffix(".txt")
+    if not output.exists():  # it is written when all lines are translated
+        softgaze("translate", str(run), "--input", str(recipe.files["train"][reverse]), "--output", str(output))
+    return read_normalised(output)
+
+
 def measure(recipe: Recipe, model: str) -> dict[str, Any]:
     """Train a model, translate the test set and score the translations."""
     run, output = recipe.out / model, recipe.out / f"{model}.test.txt"
-    softgaze("train", *recipe.settings(model), *recipe.option("train"), *recipe.option("dev"), "--out", str(run))
+    train = augment(recipe) if model in recipe.augmented else recipe.option("train")
+    softgaze("train", *recipe.settings(model), *train, *recipe.option("dev"), "--out", str(run))
     command = ("evaluate", str(run), *recipe.option("test"), "--output", str(output), "--json")
     scores = json.loads(softgaze(*command))
     facts = json.loads((run / "manifest.json").read_text(encoding="utf-8"))["facts"]
@@ -90,9 +126,6 @@ def read_course(run: Path) -> list[list[float]]:
 
 def read_normalised(path: Path) -> list[str]:
     """Return the lines of a file, normalised as for scoring."""
-    from softgaze.data.corpus import read_lines
-    from softgaze.data.tokenizer import normalise
-
     return [normalise(line) for line in read_lines(path)]
 
 
@@ -106,8 +139,6 @@ def lower_cased(outputs: list[str], references: list[str], tokenize: str = "13a"
 
 def target_language(recipe: Recipe) -> str:
     """Return the target language, from the file ending of the test set."""
-    from softgaze.data.corpus import language_of
-
     return language_of(recipe.files["test"][1]) or "en"
 
 

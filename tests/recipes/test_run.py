@@ -66,6 +66,34 @@ def test_a_recipe_is_trained_scored_and_written_down_once(place):
     assert again["transformer"] == results["transformer"]
 
 
+def test_augmented_text_keeps_every_pair_and_one_true_side_of_each_other(place):
+    recipe = yaml.safe_load((place / "toy/recipe.yaml").read_text())
+    (place / "augmented").mkdir()
+    (place / "augmented/recipe.yaml").write_text(yaml.safe_dump(recipe | {"augmented": ["transformer"]}))
+    shutil.copy(place / "toy/transformer.yaml", place / "augmented")
+    order = ("augmented", "--data", "data", "--out", "more", "--only", "transformer")
+    first = run(place, *order)
+    assert first.returncode == 0, first.stderr
+
+    def read_pairs(directory, name):
+        sides = [(place / f"{directory}/{name}.{side}").read_text().splitlines() for side in ("en", "de")]
+        return list(zip(*sides, strict=True))
+
+    real, augmented = read_pairs("data", "train"), read_pairs("more", "augmented")
+    assert set(real) < set(augmented)
+    assert len(set(augmented)) == len(augmented)
+    sources, targets = map(set, zip(*real, strict=True))
+    added = set(augmented) - set(real)
+    assert all(source in sources or target in targets for source, target in added)
+    assert any(target not in targets for _, target in added)
+    assert any(source not in sources for source, _ in added)
+
+    weights = {path: path.stat().st_mtime_ns for path in (place / "more").rglob("*.safetensors")}
+    assert len(weights) >= 5
+    assert run(place, *order).returncode == 0
+    assert {path: path.stat().st_mtime_ns for path in weights} == weights  # nothing is trained again
+
+
 def test_what_was_compared_with_another_model_is_forgotten(tmp_path):
     path = tmp_path / "results.json"
     against = {"lengths": {"against": [{"name": "rnn"}]}}
