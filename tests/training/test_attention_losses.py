@@ -24,6 +24,7 @@ from softgaze.training.alignment_data import AlignmentFiles, LearnedAlignments, 
 from softgaze.training.attention_losses import (
     DEFAULT_WEIGHT,
     MIN_PROBABILITY,
+    SMOOTHING,
     AlignmentLoss,
     CoverageLoss,
     GuidedHead,
@@ -107,6 +108,8 @@ def reference_objective(model, shards, rows, guided):
             gold[target + (guided.rows == "reading"), source] += 1 / divisor
         aligned = gold.sum(1) > 0
         assert torch.allclose(gold.sum(1)[aligned], torch.ones(()).double())
+        in_window = (weights > MIN_PROBABILITY).double()
+        gold = (1 - SMOOTHING) * gold + SMOOTHING * in_window / in_window.sum(1, keepdim=True)
         alignment_losses += -(gold * weights.clamp(min=MIN_PROBABILITY).log()).sum(1)[aligned]
     return torch.stack(losses).mean() + guided.weight * torch.stack(alignment_losses).mean()
 
@@ -168,12 +171,35 @@ def test_the_loss_sees_the_weights_before_dropout(shards):
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
 def test_a_link_without_attention_still_learns(dtype):
     """Attention that is sure of another word must not forget a link for good."""
-    scores = torch.tensor([[[[0.0, 60.0, 1.0]]]], dtype=dtype, requires_grad=True)
+    share = SMOOTHING / 3
+    assert gradient_of([0.0, 60.0, 1.0], dtype) == pytest.approx([2 * share - 1, 1 - share, -share], abs=0.01)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+def test_the_scores_of_a_sure_link_do_not_grow_for_ever(dtype):
+    linked, *others = gradient_of([40.0, 0.0, 1.0], dtype)
+    assert linked == pytest.approx(SMOOTHING * 2 / 3, abs=0.01)  # descent lowers it
+    assert all(other < -0.01 for other in others)
+
+
+def gradient_of(scores, dtype):
+    """Return the gradient of the scores of one row, whose first position is linked."""
+    scores = torch.tensor([[[scores]]], dtype=dtype, requires_grad=True)
     loss = AlignmentLoss(0)
     loss(AttentionSite("cross", 0, 0), scores.softmax(-1), scores)
     first = torch.zeros(1, dtype=torch.long)
     loss.summed(AlignmentTargets((first, first, first), torch.ones(1), 1)).backward()
-    assert scores.grad.flatten().tolist() == pytest.approx([-1, 1, 0], abs=0.01)
+    return scores.grad.flatten().tolist()
+
+
+def test_a_row_without_attention_has_a_finite_loss():
+    weights = torch.zeros(1, 1, 1, 3, requires_grad=True)
+    loss, first = AlignmentLoss(0), torch.zeros(1, dtype=torch.long)
+    loss(AttentionSite("cross", 0, 0), weights * 1.0, weights)
+    summed = loss.summed(AlignmentTargets((first, first, first), torch.ones(1), 1))
+    summed.backward()
+    assert summed.isfinite()
+    assert weights.grad.isfinite().all()
 
 
 def test_a_gold_position_outside_the_window_has_a_finite_loss(shards):

@@ -20,6 +20,9 @@ PREDICTING, READING = "predicting", "reading"  # the row of a token is the step 
 # Keeps the logarithm of an attention weight finite. Smaller weights learn nothing: with 1e-9, a long run in bfloat16
 # gave up 4 to 16 % of its links (docs/log.md). The gradient, 1 / MIN_PROBABILITY, is finite in bfloat16, too.
 MIN_PROBABILITY = 1e-36
+# Label smoothing: the share of a row that belongs to all source positions. Without it, scores grew over thousands of
+# updates until bfloat16 could not tell positions apart, and their gradient drowned that of the tokens (docs/log.md).
+SMOOTHING = 0.1
 
 
 class AlignmentLoss:
@@ -35,11 +38,15 @@ class AlignmentLoss:
         return weights
 
     def summed(self, targets: AlignmentTargets) -> Tensor:
-        """Return the loss summed over the aligned tokens."""
+        """Return the loss summed over the aligned tokens, with smoothed labels."""
         row, target, source = targets.indices
-        weights = torch.cat(self.weights, 1)[row, target + self.shift, source]  # (N,)
-        precise = torch.promote_types(weights.dtype, torch.float32)
-        return -(targets.weights * weights.to(precise).clamp(min=MIN_PROBABILITY).log()).sum()
+        weights = torch.cat(self.weights, 1)[row, target + self.shift]  # (N, S)
+        weights = weights.to(torch.promote_types(weights.dtype, torch.float32))
+        log_probs = weights.clamp(min=MIN_PROBABILITY).log()
+        linked = log_probs.gather(1, source[:, None]).squeeze(1)
+        is_attended = weights > MIN_PROBABILITY  # neither padding nor outside of a window
+        average = (log_probs * is_attended).sum(1) / is_attended.sum(1).clamp(min=1)
+        return -(targets.weights * torch.lerp(linked, average, SMOOTHING)).sum()
 
 
 class CoverageLoss:
