@@ -21,7 +21,7 @@ PREDICTING, READING = "predicting", "reading"  # the row of a token is the step 
 # gave up 4 to 16 % of its links (docs/log.md). The gradient, 1 / MIN_PROBABILITY, is finite in bfloat16, too.
 MIN_PROBABILITY = 1e-36
 # Label smoothing: the share of a row that belongs to all source positions. Without it, scores grew over thousands of
-# updates until bfloat16 could not tell positions apart, and their gradient drowned that of the tokens (docs/log.md).
+# updates until bfloat16 could not tell positions apart, and their gradient dominated the updates (docs/log.md).
 SMOOTHING = 0.1
 
 
